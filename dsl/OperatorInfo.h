@@ -1,0 +1,65 @@
+// What is known of one specialisation of an operator without compiling it: the source of validation, `list`, docs.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace latile {
+
+/// Element type of a tensor as declared: `io` is the operator's one tensor type, `any` is io or float32 as bound.
+enum class Type : std::uint8_t { io, any, f32, i32, i64 };
+
+/// Element type of memory. float64 is the interpreter's; no plan takes it.
+enum class ElementType : std::uint8_t { f32, f16, bf16, i32, i64, f64 };
+const char* name(ElementType);
+std::size_t size(ElementType);
+
+struct DimInfo {
+  std::string name;
+  bool head = false;
+  std::string group;  ///< for a head axis "HV % H": "H"; else empty
+};
+
+struct TensorInfo {
+  enum class Kind : std::uint8_t { sequence, param, carry, output, input, result };
+  Kind kind = Kind::sequence;
+  std::string name;
+  std::vector<std::string> dims;  ///< heads and inner extents as declared, without batch and rows: {"HV", "V"}
+  std::string head;               ///< its head axis or empty
+  Type type = Type::io;
+  bool gate = false;
+  bool optional = false;
+  bool given = true;  ///< bound in this specialisation
+  int rate = 1;       ///< rows per token (sequences)
+  double neutral = 0;
+};
+
+struct ScalarInfo {
+  std::string name;
+  std::optional<double> fallback;  ///< none: K^-1/2
+};
+
+struct OptionInfo {
+  enum class Kind : std::uint8_t { flag, integer, number, choice };
+  Kind kind = Kind::flag;
+  std::string name;
+  std::string fallback;
+  std::int64_t lo = 0, hi = 0;
+  std::vector<std::string> values;
+};
+
+struct OperatorInfo {
+  std::string name;
+  std::vector<DimInfo> dims;
+  std::vector<TensorInfo> tensors;
+  std::vector<ScalarInfo> scalars;
+  std::vector<OptionInfo> options;
+  std::string no_segment;  ///< why it has no segmented form, or empty
+  bool has_reference = false, has_chunk = false, has_kernel = false;
+
+  const TensorInfo* tensor(const std::string& name) const;
+  const DimInfo* dim(const std::string& name) const;
+};
+
+}  // namespace latile

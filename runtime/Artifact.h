@@ -1,0 +1,60 @@
+// What a compiler leaves: a binary and how to call it. Knows no LLVM; serialised into the cache and into bundles.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace latile {
+
+/// The one calling convention of host kernels. `item` is the flattened grid index, the last axis fastest.
+/// pointers: one for each view argument, in order; integers: every stride of every view, in elements, outermost
+/// first, then the dims named in KernelFacts; scalars in order. `arena` is KernelFacts::arena_bytes of scratch,
+/// 4096-aligned, private to the calling thread.
+struct KernelArguments {
+  void* const* pointers;
+  const std::int64_t* integers;
+  const double* scalars;
+};
+using HostKernel = void (*)(const KernelArguments*, std::int64_t item, void* arena);
+
+struct ViewArgument {
+  std::string tensor;  ///< "q", "S.initial", "cu_seqlens", or "workspace.T"
+  int rank = 0;        ///< strides it takes in `integers`
+};
+
+struct WorkspaceTensor {
+  std::string name;                 ///< "T": passed as the view "workspace.T" [chunks, heads, rows, cols], dense
+  std::string axis;                 ///< head axis
+  std::int64_t rows = 1, cols = 1;
+  std::int64_t element_bytes = 4;
+  std::int64_t chunk = 0;           ///< chunk length, for the count of chunks
+};
+
+struct KernelFacts {
+  std::string symbol;
+  std::vector<std::string> grid;   ///< "N", "chunks", or a head axis, outermost first
+  std::int64_t chunk = 0;          ///< of the axis "chunks"
+  std::vector<ViewArgument> views;
+  std::vector<std::string> dims;   ///< run-time dims it reads: "T", "N", "HV", "chunks"
+  std::vector<std::string> scalars;
+  std::size_t arena_bytes = 0;
+};
+
+struct StageTime {
+  std::string stage;
+  double ms = 0;
+};
+
+struct Artifact {
+  std::string target;                       ///< "host:znver4"
+  std::vector<KernelFacts> kernels;         ///< in launch order
+  std::vector<WorkspaceTensor> workspace;
+  std::string binary;                       ///< a shared object (host)
+  std::vector<StageTime> stages;            ///< of its compilation; not serialised
+
+  std::string facts_json() const;                          ///< everything but binary and stages
+  static bool from_json(const std::string&, Artifact&);    ///< false: not such a text
+};
+
+}  // namespace latile
