@@ -5,6 +5,7 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -22,6 +23,7 @@ def Tile_Dialect : Dialect {
     linear attention needs, and kernels with a grid, loads and stores.
   }];
   let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = "void registerTypes();";
 }
 
 // Types
@@ -89,13 +91,13 @@ def Tile_HeadMap : I32EnumAttr<"HeadMap", "how a head of the finer axis finds it
 }
 
 class Tile_Op<string mnem, list<Trait> traits = []> : Op<Tile_Dialect, mnem, traits>;
-/// A pure op on tiles, differentiable through AdjointInterface.
-class Tile_Pure<string mnem, list<Trait> traits = []>
-    : Tile_Op<mnem, !listconcat([Pure, DeclareOpInterfaceMethods<Tile_AdjointInterface>], traits)>;
+/// A pure op on tiles.
+class Tile_Pure<string mnem, list<Trait> traits = []> : Tile_Op<mnem, !listconcat([Pure], traits)>;
 
 // Programs, scans, kernels
 
-def Tile_ProgramOp : Tile_Op<"program", [FunctionOpInterface, IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
+def Tile_ProgramOp : Tile_Op<"program", [FunctionOpInterface, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
   let summary = "one specialisation of an operator";
   let description = [{
     Arguments are the bound tensors as views, `!tile.sequences`, and run-time scalars as `f64`; `arg_names` names
@@ -105,6 +107,7 @@ def Tile_ProgramOp : Tile_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
                        OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
@@ -161,13 +164,16 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ScanOp", "S
   let builders = [OpBuilder<(ins), [{}]>];
 }
 
-def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
+def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
   let summary = "a grid of independent programs with explicit loads and stores";
   let description = [{
-    The first block arguments are one `index` for each axis of `grid`; then come the arguments of the launch. The
-    axes are "N" (sequences), a head axis, or "chunks". Programs may run in any order and at the same time.
+    The first block arguments are one `index` for each axis of `grid`; then come the arguments of the launch, named by
+    `arg_names`. The axes are "N" (sequences), a head axis, or "chunks". Programs may run in any order and at the
+    same time.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, StrArrayAttr:$grid,
+                       StrArrayAttr:$arg_names,
                        OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -178,7 +184,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove, S
     ::mlir::Region *getCallableRegion() { return &getBody(); }
   }];
 }
-def Tile_LaunchOp : Tile_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Tile_LaunchOp : Tile_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "runs a kernel over its whole grid";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyType>:$operands);
   let assemblyFormat = "$kernel `(` $operands `)` attr-dict `:` type($operands)";
@@ -235,6 +241,7 @@ def Tile_SlotOp : Tile_Op<"slot", [MemoryEffects<[MemRead]>]> {
   let arguments = (ins Tile_ViewType:$view, Index:$n);
   let results = (outs Index:$slot);
   let assemblyFormat = "$view `[` $n `]` attr-dict `:` type($view)";
+  let hasVerifier = 1;
 }
 
 // Memory (kernels)
@@ -279,12 +286,14 @@ def Tile_ConstantOp : Tile_Pure<"constant"> {
   let arguments = (ins F64Attr:$value);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$value attr-dict `:` type($tile)";
+  let hasVerifier = 1;
 }
 def Tile_SplatOp : Tile_Pure<"splat"> {
   let summary = "a run-time scalar as a [1,1] tile";
   let arguments = (ins F64:$scalar);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$scalar attr-dict `:` type($tile)";
+  let hasVerifier = 1;
 }
 def Tile_ValidOp : Tile_Pure<"valid"> {
   let summary = "a column [C,1]: 1 for rows below the chunk's count, 0 for the rest";
@@ -292,18 +301,21 @@ def Tile_ValidOp : Tile_Pure<"valid"> {
   let arguments = (ins Optional<Tile_RowsType>:$rows);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "($rows^ `:` type($rows))? attr-dict `->` type($tile)";
+  let hasVerifier = 1;
 }
 def Tile_CountOp : Tile_Pure<"count"> {
   let summary = "the count of valid rows as a [1,1] tile";
   let arguments = (ins Optional<Tile_RowsType>:$rows);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "($rows^ `:` type($rows))? attr-dict `->` type($tile)";
+  let hasVerifier = 1;
 }
 def Tile_IndexOp : Tile_Pure<"index"> {
   let summary = "the number of the chunk in its sequence as a [1,1] tile";
   let arguments = (ins Optional<Tile_RowsType>:$rows);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "($rows^ `:` type($rows))? attr-dict `->` type($tile)";
+  let hasVerifier = 1;
 }
 def Tile_NeutralOp : Tile_Pure<"neutral", [AllTypesMatch<["x", "tile"]>]> {
   let summary = "x with rows past the chunk's count (times `rate`) replaced by a value";
@@ -311,6 +323,7 @@ def Tile_NeutralOp : Tile_Pure<"neutral", [AllTypesMatch<["x", "tile"]>]> {
   let arguments = (ins Tile_F32Tile:$x, Optional<Tile_RowsType>:$rows, F64Attr:$value, DefaultValuedAttr<I64Attr, "1">:$rate);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$x `with` $value (`rows` $rows^ `:` type($rows))? attr-dict `:` type($tile)";
+  let hasVerifier = 1;
 }
 
 // Shape
@@ -361,6 +374,7 @@ def Tile_MaskOp : Tile_Pure<"mask", [AllTypesMatch<["x", "tile"]>]> {
   let arguments = (ins Tile_Mask:$kind, Tile_F32Tile:$x, DefaultValuedAttr<I64Attr, "1">:$stair);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$kind $x attr-dict `:` type($tile)";
+  let hasVerifier = 1;
 }
 def Tile_DiagonalOp : Tile_Pure<"diagonal"> {
   let summary = "a column [C,1] on the diagonal of a [C,C] tile of zeros";
@@ -436,12 +450,13 @@ def Tile_SolveUnitLowerOp : Tile_Pure<"solve_unit_lower", [AllTypesMatch<["b", "
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($tile)";
   let hasVerifier = 1;
 }
-def Tile_SolveOp : Tile_Op<"solve", [Pure, SingleBlock]> {
+def Tile_SolveOp : Tile_Op<"solve", [Pure, SingleBlock, AllTypesMatch<["rhs", "tile"]>]> {
   let summary = "batched conjugate gradients, one symmetric system a row, a fixed number of steps";
   let description = "The region maps x to its image; the result solves map(x) = rhs.";
   let arguments = (ins Tile_F32Tile:$rhs, I64Attr:$steps);
   let regions = (region SizedRegion<1>:$map);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$rhs `steps` $steps attr-dict `:` type($tile) $map";
+  let hasVerifier = 1;
 }
 #endif

@@ -1,0 +1,116 @@
+// The dialect itself, the text form of programs and kernels, folds.
+#include "dialect/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace latile::tile;
+
+#include "dialect/TileDialect.cpp.inc"
+#include "dialect/TileEnums.cpp.inc"
+
+void TileDialect::initialize() {
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/TileOps.cpp.inc"
+      >();
+}
+
+void latile::tile::register_dialects(DialectRegistry& registry) {
+  registry.insert<TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
+}
+
+namespace {
+
+template <typename Op> ParseResult parse_function(OpAsmParser& parser, OperationState& result) {
+  auto type = [](Builder& builder, ArrayRef<Type> arguments, ArrayRef<Type> results,
+                 function_interface_impl::VariadicFlag,
+                 std::string&) -> Type { return builder.getFunctionType(arguments, results); };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false, Op::getFunctionTypeAttrName(result.name), type,
+      Op::getArgAttrsAttrName(result.name), Op::getResAttrsAttrName(result.name));
+}
+
+template <typename Op> void print_function(Op op, OpAsmPrinter& printer) {
+  function_interface_impl::printFunctionOp(printer, op, /*isVariadic=*/false, op.getFunctionTypeAttrName(),
+                                           op.getArgAttrsAttrName(), op.getResAttrsAttrName());
+}
+
+void name_arguments(Region& region, unsigned first, ArrayAttr names, OpAsmSetValueNameFn set_name) {
+  if (region.empty()) return;
+  for (auto [i, name] : llvm::enumerate(names))
+    if (first + i < region.getNumArguments())
+      if (auto text = dyn_cast<StringAttr>(name)) set_name(region.getArgument(first + i), text.getValue());
+}
+
+/// A cast from `from` to `to` that loses nothing.
+bool widens(Type from, Type to) { return to.isF32() && (from.isBF16() || from.isF16()); }
+
+}  // namespace
+
+ParseResult ProgramOp::parse(OpAsmParser& parser, OperationState& result) {
+  return parse_function<ProgramOp>(parser, result);
+}
+void ProgramOp::print(OpAsmPrinter& printer) { print_function(*this, printer); }
+void ProgramOp::getAsmBlockArgumentNames(Region& region, OpAsmSetValueNameFn set_name) {
+  name_arguments(region, 0, getArgNames(), set_name);
+}
+
+ParseResult KernelOp::parse(OpAsmParser& parser, OperationState& result) {
+  return parse_function<KernelOp>(parser, result);
+}
+void KernelOp::print(OpAsmPrinter& printer) { print_function(*this, printer); }
+void KernelOp::getAsmBlockArgumentNames(Region& region, OpAsmSetValueNameFn set_name) {
+  unsigned axes = getGrid().size();
+  for (auto [i, axis] : llvm::enumerate(getGrid())) {
+    if (i >= region.getNumArguments()) return;
+    StringRef text = cast<StringAttr>(axis).getValue();
+    set_name(region.getArgument(i), text == "N" ? "n" : text == "chunks" ? "c" : "head");
+  }
+  name_arguments(region, axes, getArgNames(), set_name);
+}
+
+// The i-th carry that has an operand uses the operand of that rank among those that have one.
+static Value operand_of(ArrayRef<bool> has, OperandRange operands, unsigned i) {
+  if (i >= has.size() || !has[i]) return nullptr;
+  return operands[llvm::count(has.take_front(i), true)];
+}
+Value ScanOp::initialOf(unsigned i) { return operand_of(getHasInitial(), getInitial(), i); }
+Value ScanOp::initialIndexOf(unsigned i) { return operand_of(getHasInitialIndex(), getInitialIndex(), i); }
+Value ScanOp::finalOf(unsigned i) { return operand_of(getHasFinal(), getFinal(), i); }
+Value ScanOp::finalIndexOf(unsigned i) { return operand_of(getHasFinalIndex(), getFinalIndex(), i); }
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getX().getType() == getTile().getType()) return getX();
+  if (auto inner = getX().getDefiningOp<CastOp>()) {
+    Type from = inner.getX().getType().getElementType(), via = getX().getType().getElementType();
+    if (widens(from, via)) {
+      if (inner.getX().getType() == getTile().getType()) return inner.getX();
+      getXMutable().assign(inner.getX());
+      return getTile();
+    }
+  }
+  return {};
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor) {
+  if (getX().getType() == getTile().getType()) return getX();
+  if (auto inner = getX().getDefiningOp<BroadcastOp>()) {
+    getXMutable().assign(inner.getX());
+    return getTile();
+  }
+  return {};
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (auto inner = getX().getDefiningOp<TransposeOp>()) return inner.getX();
+  if (getX().getType() == getTile().getType() && getX().getType().getNumElements() == 1) return getX();
+  return {};
+}
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define GET_OP_CLASSES
+#include "dialect/TileOps.cpp.inc"
