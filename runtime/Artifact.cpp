@@ -1,0 +1,69 @@
+#include "runtime/Artifact.h"
+#include <nlohmann/json.hpp>
+
+namespace latile {
+
+using nlohmann::json;
+
+namespace {
+
+void to_json(json& j, const ViewArgument& v) { j = {{"tensor", v.tensor}, {"rank", v.rank}}; }
+void from_json(const json& j, ViewArgument& v) {
+  j.at("tensor").get_to(v.tensor);
+  j.at("rank").get_to(v.rank);
+}
+
+void to_json(json& j, const WorkspaceTensor& w) {
+  j = {{"name", w.name},  {"axis", w.axis}, {"rows", w.rows}, {"cols", w.cols}, {"element_bytes", w.element_bytes},
+       {"chunk", w.chunk}};
+}
+void from_json(const json& j, WorkspaceTensor& w) {
+  j.at("name").get_to(w.name);
+  j.at("axis").get_to(w.axis);
+  j.at("rows").get_to(w.rows);
+  j.at("cols").get_to(w.cols);
+  j.at("element_bytes").get_to(w.element_bytes);
+  j.at("chunk").get_to(w.chunk);
+}
+
+void to_json(json& j, const KernelFacts& k) {
+  j = {{"symbol", k.symbol},          {"grid", k.grid}, {"chunk", k.chunk},
+       {"views", json::array()},      {"dims", k.dims}, {"scalars", k.scalars},
+       {"arena_bytes", k.arena_bytes}};
+  for (const ViewArgument& view : k.views) to_json(j["views"].emplace_back(), view);
+}
+void from_json(const json& j, KernelFacts& k) {
+  j.at("symbol").get_to(k.symbol);
+  j.at("grid").get_to(k.grid);
+  j.at("chunk").get_to(k.chunk);
+  for (const json& view : j.at("views")) from_json(view, k.views.emplace_back());
+  j.at("dims").get_to(k.dims);
+  j.at("scalars").get_to(k.scalars);
+  j.at("arena_bytes").get_to(k.arena_bytes);
+}
+
+}  // namespace
+
+std::string Artifact::facts_json() const {
+  json j = {{"target", target}, {"kernels", json::array()}, {"workspace", json::array()}};
+  for (const KernelFacts& kernel : kernels) to_json(j["kernels"].emplace_back(), kernel);
+  for (const WorkspaceTensor& tensor : workspace) to_json(j["workspace"].emplace_back(), tensor);
+  return j.dump();
+}
+
+bool Artifact::from_json(const std::string& text, Artifact& artifact) {
+  const json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!j.is_object()) return false;
+  try {
+    Artifact read;
+    j.at("target").get_to(read.target);
+    for (const json& kernel : j.at("kernels")) latile::from_json(kernel, read.kernels.emplace_back());
+    for (const json& tensor : j.at("workspace")) latile::from_json(tensor, read.workspace.emplace_back());
+    read.binary = std::move(artifact.binary);
+    read.stages = std::move(artifact.stages);
+    artifact = std::move(read);
+    return true;
+  } catch (const json::exception&) { return false; }
+}
+
+}  // namespace latile

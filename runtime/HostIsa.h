@@ -1,0 +1,13 @@
+// What this CPU can run, beside HostIsa::native and HostIsa::named.
+#pragma once
+#include "compiler/Specialisation.h"
+
+namespace latile {
+
+/// Whether code of this level runs on this CPU. LATILE_HOST_ISA plays no part.
+bool host_supports(const HostIsa&);
+
+/// Why the value of LATILE_HOST_ISA is ignored, as one sentence; empty when it is fine or not set.
+std::string host_isa_complaint();
+
+}  // namespace latile
