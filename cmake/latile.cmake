@@ -13,7 +13,7 @@ target_link_libraries(latile_mlir INTERFACE latile_flags MLIR LLVM)
 target_include_directories(latile_mlir SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 
 # The holder of the precompiled header, built once.
-file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp "")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/pch.cpp CONTENT "")  # written only when it differs
 add_library(latile_pch OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
 target_link_libraries(latile_pch PRIVATE latile_mlir)
 target_precompile_headers(latile_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)

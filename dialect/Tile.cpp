@@ -73,6 +73,11 @@ void KernelOp::getAsmBlockArgumentNames(Region& region, OpAsmSetValueNameFn set_
   name_arguments(region, axes, getArgNames(), set_name);
 }
 
+void ScanOp::getAsmBlockArgumentNames(Region& region, OpAsmSetValueNameFn set_name) {
+  name_arguments(region, 0, getReads(), set_name);
+  name_arguments(region, getReads().size(), getCarries(), set_name);
+}
+
 // The i-th carry that has an operand uses the operand of that rank among those that have one.
 static Value operand_of(ArrayRef<bool> has, OperandRange operands, unsigned i) {
   if (i >= has.size() || !has[i]) return nullptr;

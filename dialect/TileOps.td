@@ -23,6 +23,7 @@ def Tile_Dialect : Dialect {
     linear attention needs, and kernels with a grid, loads and stores.
   }];
   let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let extraClassDeclaration = "void registerTypes();";
 }
 
@@ -115,7 +116,8 @@ def Tile_ProgramOp : Tile_Op<"program", [FunctionOpInterface, DeclareOpInterface
   }];
 }
 
-def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, SingleBlock]> {
+def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a pure body run over the chunks of every sequence and head";
   let description = [{
     For each sequence n and each head of `axis`, the region is run over chunks of `chunk` rows, first to last. Its
@@ -161,7 +163,6 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ScanOp", "S
   let summary = "ends a region with its results";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-  let builders = [OpBuilder<(ins), [{}]>];
 }
 
 def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,

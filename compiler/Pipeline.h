@@ -1,0 +1,28 @@
+// The passes between a recorded operator and its kernels, as one list.
+#pragma once
+#include "mlir/IR/BuiltinOps.h"
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace latile {
+
+/// One pass: a function on a module, known by name to the command, to tests and to `latile-opt`.
+struct PassEntry {
+  std::string_view name;     ///< "scan-to-kernels"
+  std::string_view summary;  ///< one line
+  mlir::LogicalResult (*run)(mlir::ModuleOp);
+};
+
+/// All passes, by name.
+const std::vector<PassEntry>& passes();
+
+struct PipelineOptions {
+  /// Called after each pass with its name; failure stops the pipeline.
+  std::function<mlir::LogicalResult(std::string_view pass, mlir::ModuleOp)> after;
+};
+
+/// Recorded module to kernels of the fused schedule. Failure has been reported as a diagnostic.
+mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {});
+
+}  // namespace latile

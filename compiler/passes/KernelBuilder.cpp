@@ -1,0 +1,135 @@
+#include "compiler/passes/KernelBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace latile::tile;
+
+namespace latile {
+
+KernelBuilder::KernelBuilder(ProgramOp program, ScanOp scan, StringRef suffix, ArrayRef<StringRef> grid,
+                             ArrayRef<Value> operands, ArrayRef<StringRef> names)
+    : scan_(scan), builder_(program), loc_(scan.getLoc()) {
+  SmallVector<Type> types(grid.size(), builder_.getIndexType());
+  for (Value operand : operands) types.push_back(operand.getType());
+  kernel_ = KernelOp::create(builder_, loc_, (program.getSymName() + suffix).str(), builder_.getFunctionType(types, {}),
+                             builder_.getStrArrayAttr(grid), builder_.getStrArrayAttr(names), ArrayAttr(), ArrayAttr());
+  Block& body = kernel_.getBody().emplaceBlock();
+  for (Type type : types) body.addArgument(type, loc_);
+  for (auto [i, operand] : llvm::enumerate(operands)) values_.map(operand, body.getArgument(grid.size() + i));
+  for (auto [i, name] : llvm::enumerate(grid))
+    if (name == scan.getAxis()) head_axis_ = i;
+  builder_.setInsertionPointToStart(&body);
+}
+
+Value KernelBuilder::head(StringRef name) {
+  if (name.empty()) return nullptr;
+  Value fine = axis(head_axis_);
+  if (name == scan_.getAxis() || scan_.getHeadRatio() == 1) return fine;
+  Value& coarse = heads_[name];
+  if (!coarse) {
+    OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPointToStart(&kernel_.getBody().front());
+    coarse = HeadOp::create(builder_, loc_, fine, scan_.getHeadRatio(), scan_.getHeadMap(), name);
+  }
+  return coarse;
+}
+
+Value KernelBuilder::index(std::int64_t value) { return arith::ConstantIndexOp::create(builder_, loc_, value); }
+
+Value KernelBuilder::zeros(RankedTensorType type) {
+  auto f32 = builder_.getF32Type();
+  Value zero = ConstantOp::create(builder_, loc_, RankedTensorType::get({1, 1}, f32), builder_.getF64FloatAttr(0));
+  Value tile = type.getNumElements() == 1
+                   ? zero
+                   : Value(BroadcastOp::create(builder_, loc_, RankedTensorType::get(type.getShape(), f32), zero));
+  return cast(tile, type.getElementType());
+}
+
+Value KernelBuilder::cast(Value tile, Type element) {
+  auto type = mlir::cast<RankedTensorType>(tile.getType());
+  if (type.getElementType() == element) return tile;
+  return CastOp::create(builder_, loc_, RankedTensorType::get(type.getShape(), element), tile);
+}
+
+// A tile read through a view: no inner extent is [1, 1], one is a row.
+static RankedTensorType loaded(ViewType view) {
+  auto inner = view.getInner();
+  if (inner.size() == 2) return RankedTensorType::get(inner, view.getElementType());
+  return RankedTensorType::get({1, inner.empty() ? 1 : inner[0]}, view.getElementType());
+}
+
+Value KernelBuilder::load_constant_input(unsigned i) {
+  Value input = scan_.getInputs()[i];
+  if (scan_.getRates()[i] != 0) return nullptr;
+  if (input.getType().isF64())
+    return SplatOp::create(builder_, loc_, RankedTensorType::get({1, 1}, builder_.getF32Type()), operand(input));
+  SmallVector<Value> indices;
+  if (Value at = head(mlir::cast<StringAttr>(scan_.getReadHeads()[i]).getValue())) indices.push_back(at);
+  return LoadOp::create(builder_, loc_, loaded(mlir::cast<ViewType>(input.getType())), operand(input), indices);
+}
+
+Value KernelBuilder::load_rows_input(unsigned i, Value batch, Value rows) {
+  Type type = scan_.getBody().getArgument(i).getType();
+  return LoadRowsOp::create(builder_, loc_, type, operand(scan_.getInputs()[i]), batch, rows,
+                            head(mlir::cast<StringAttr>(scan_.getReadHeads()[i]).getValue()), scan_.getRates()[i]);
+}
+
+void KernelBuilder::store_output(unsigned i, Value tile, Value batch, Value rows) {
+  StoreRowsOp::create(builder_, loc_, tile, operand(scan_.getOutputs()[i]), batch, rows,
+                      head(mlir::cast<StringAttr>(scan_.getWriteHeads()[i]).getValue()));
+}
+
+Value KernelBuilder::initial_slot(unsigned i, Value n) {
+  Value index = scan_.initialIndexOf(i);
+  return index ? Value(SlotOp::create(builder_, loc_, operand(index), n)) : n;
+}
+
+Value KernelBuilder::final_slot(unsigned i, Value n) {
+  Value index = scan_.finalIndexOf(i);
+  return index ? Value(SlotOp::create(builder_, loc_, operand(index), n)) : n;
+}
+
+Value KernelBuilder::load_carry(unsigned i, Value n) {
+  auto type = mlir::cast<RankedTensorType>(scan_.getBody().getArgument(scan_.getInputs().size() + i).getType());
+  Value view = scan_.initialOf(i);
+  if (!view) return zeros(type);
+  SmallVector<Value> indices{initial_slot(i, n)};
+  if (Value at = head(mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue())) indices.push_back(at);
+  Value tile = LoadOp::create(builder_, loc_, loaded(mlir::cast<ViewType>(view.getType())), operand(view), indices);
+  return cast(tile, type.getElementType());
+}
+
+bool KernelBuilder::is_first_of_group_needed(unsigned i) {
+  return mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue() != scan_.getAxis() && scan_.getHeadRatio() != 1;
+}
+
+void KernelBuilder::store_carry(unsigned i, Value tile, Value n) {
+  Value view = scan_.finalOf(i);
+  if (!view) return;
+  SmallVector<Value> indices{final_slot(i, n)};
+  if (Value at = head(mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue())) {
+    if (is_first_of_group_needed(i)) {
+      // Every head of the group computes the same carry; one of them writes it.
+      bool grouped = scan_.getHeadMap() == HeadMap::Grouped;
+      Value first = grouped ? Value(arith::MulIOp::create(builder_, loc_, at, index(scan_.getHeadRatio()))) : at;
+      Value is_first = arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::eq, axis(head_axis_), first);
+      indices[0] = arith::SelectOp::create(builder_, loc_, is_first, indices[0], index(-1));
+    }
+    indices.push_back(at);
+  }
+  Value stored = cast(tile, mlir::cast<ViewType>(view.getType()).getElementType());
+  StoreOp::create(builder_, loc_, stored, operand(view), indices);
+}
+
+void KernelBuilder::clone(Operation* op, IRMapping& mapping, Value rows) {
+  builder_.clone(*op, mapping)->walk([&](Operation* copy) {
+    if (auto valid = dyn_cast<ValidOp>(copy)) valid.getRowsMutable().assign(rows);
+    if (auto count = dyn_cast<CountOp>(copy)) count.getRowsMutable().assign(rows);
+    if (auto index = dyn_cast<IndexOp>(copy)) index.getRowsMutable().assign(rows);
+    if (auto neutral = dyn_cast<NeutralOp>(copy)) neutral.getRowsMutable().assign(rows);
+    if (auto row = dyn_cast<RowOp>(copy); row && row.getPick() == PickKind::LastValid)
+      row.getRowsMutable().assign(rows);
+  });
+}
+
+}  // namespace latile

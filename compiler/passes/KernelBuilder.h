@@ -1,0 +1,62 @@
+// What every kernel made from a scan has in common: its frame, heads, carries, loads of inputs.
+#pragma once
+#include "dialect/Tile.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace latile {
+
+/// Builds the body of one kernel from a scan. Values of the enclosing program are mapped to kernel arguments.
+class KernelBuilder {
+public:
+  /// Makes an empty kernel `<program><suffix>` before `program`. Its arguments are one index for each grid axis, then
+  /// `operands` (values of the program), which `names` names.
+  KernelBuilder(tile::ProgramOp program, tile::ScanOp scan, llvm::StringRef suffix,
+                llvm::ArrayRef<llvm::StringRef> grid, llvm::ArrayRef<mlir::Value> operands,
+                llvm::ArrayRef<llvm::StringRef> names);
+
+  tile::KernelOp kernel() { return kernel_; }
+  mlir::OpBuilder& builder() { return builder_; }
+  mlir::Location loc() const { return loc_; }
+
+  /// The index of a grid axis.
+  mlir::Value axis(unsigned i) { return kernel_.getArgument(i); }
+  /// The kernel's value for a value of the program.
+  mlir::Value operand(mlir::Value value) { return values_.lookup(value); }
+  /// The index on head axis `name`, null for "". `fine` is the index on the scan's axis.
+  mlir::Value head(llvm::StringRef name);
+
+  mlir::Value index(std::int64_t value);
+  /// A tile of zeros.
+  mlir::Value zeros(mlir::RankedTensorType);
+  mlir::Value cast(mlir::Value tile, mlir::Type element);
+
+  /// Input i where it does not depend on rows: a parameter or scalar. Null for a sequence.
+  mlir::Value load_constant_input(unsigned i);
+  /// Input i, a sequence, at these rows.
+  mlir::Value load_rows_input(unsigned i, mlir::Value batch, mlir::Value rows);
+  /// Output i.
+  void store_output(unsigned i, mlir::Value tile, mlir::Value batch, mlir::Value rows);
+  /// The start of carry i for sequence n.
+  mlir::Value load_carry(unsigned i, mlir::Value n);
+  /// The end of carry i; nothing where it has no final tensor.
+  void store_carry(unsigned i, mlir::Value tile, mlir::Value n);
+  /// The slot that carry i of sequence n starts from or ends in, as an index value.
+  mlir::Value initial_slot(unsigned i, mlir::Value n);
+  mlir::Value final_slot(unsigned i, mlir::Value n);
+
+  /// Clones `op` of the scan's region at the builder's place; ops that speak about rows get them as an operand.
+  void clone(mlir::Operation* op, mlir::IRMapping&, mlir::Value rows);
+
+private:
+  bool is_first_of_group_needed(unsigned carry);
+
+  tile::ScanOp scan_;
+  tile::KernelOp kernel_;
+  mlir::OpBuilder builder_;
+  mlir::Location loc_;
+  mlir::IRMapping values_;
+  unsigned head_axis_ = ~0u;
+  llvm::StringMap<mlir::Value> heads_;
+};
+
+}  // namespace latile
