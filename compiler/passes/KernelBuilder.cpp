@@ -79,15 +79,15 @@ void KernelBuilder::store_output(unsigned i, Value tile, Value batch, Value rows
                       head(mlir::cast<StringAttr>(scan_.getWriteHeads()[i]).getValue()));
 }
 
-Value KernelBuilder::initial_slot(unsigned i, Value n) {
-  Value index = scan_.initialIndexOf(i);
-  return index ? Value(SlotOp::create(builder_, loc_, operand(index), n)) : n;
+// A slot read once serves every later use: nothing writes an index tensor.
+Value KernelBuilder::slot(Value index, Value n) {
+  if (!index) return n;
+  Value& known = slots_[index];
+  if (!known) known = SlotOp::create(builder_, loc_, operand(index), n);
+  return known;
 }
-
-Value KernelBuilder::final_slot(unsigned i, Value n) {
-  Value index = scan_.finalIndexOf(i);
-  return index ? Value(SlotOp::create(builder_, loc_, operand(index), n)) : n;
-}
+Value KernelBuilder::initial_slot(unsigned i, Value n) { return slot(scan_.initialIndexOf(i), n); }
+Value KernelBuilder::final_slot(unsigned i, Value n) { return slot(scan_.finalIndexOf(i), n); }
 
 Value KernelBuilder::load_carry(unsigned i, Value n) {
   auto type = mlir::cast<RankedTensorType>(scan_.getBody().getArgument(scan_.getInputs().size() + i).getType());
@@ -99,16 +99,13 @@ Value KernelBuilder::load_carry(unsigned i, Value n) {
   return cast(tile, type.getElementType());
 }
 
-bool KernelBuilder::is_first_of_group_needed(unsigned i) {
-  return mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue() != scan_.getAxis() && scan_.getHeadRatio() != 1;
-}
-
 void KernelBuilder::store_carry(unsigned i, Value tile, Value n) {
   Value view = scan_.finalOf(i);
   if (!view) return;
   SmallVector<Value> indices{final_slot(i, n)};
-  if (Value at = head(mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue())) {
-    if (is_first_of_group_needed(i)) {
+  StringRef axis_name = mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue();
+  if (Value at = head(axis_name)) {
+    if (axis_name != scan_.getAxis() && scan_.getHeadRatio() != 1) {
       // Every head of the group computes the same carry; one of them writes it.
       bool grouped = scan_.getHeadMap() == HeadMap::Grouped;
       Value first = grouped ? Value(arith::MulIOp::create(builder_, loc_, at, index(scan_.getHeadRatio()))) : at;

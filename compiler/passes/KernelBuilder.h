@@ -22,7 +22,7 @@ public:
   mlir::Value axis(unsigned i) { return kernel_.getArgument(i); }
   /// The kernel's value for a value of the program.
   mlir::Value operand(mlir::Value value) { return values_.lookup(value); }
-  /// The index on head axis `name`, null for "". `fine` is the index on the scan's axis.
+  /// The index on head axis `name`, null for "".
   mlir::Value head(llvm::StringRef name);
 
   mlir::Value index(std::int64_t value);
@@ -48,7 +48,7 @@ public:
   void clone(mlir::Operation* op, mlir::IRMapping&, mlir::Value rows);
 
 private:
-  bool is_first_of_group_needed(unsigned carry);
+  mlir::Value slot(mlir::Value index, mlir::Value n);
 
   tile::ScanOp scan_;
   tile::KernelOp kernel_;
@@ -57,6 +57,7 @@ private:
   mlir::IRMapping values_;
   unsigned head_axis_ = ~0u;
   llvm::StringMap<mlir::Value> heads_;
+  llvm::DenseMap<mlir::Value, mlir::Value> slots_;
 };
 
 }  // namespace latile

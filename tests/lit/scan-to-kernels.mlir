@@ -2,6 +2,30 @@
 // RUN: latile-opt %s --scan-to-kernels | latile-opt | FileCheck %s
 
 // Scalar decay with grouped heads, ragged rows and a pool of bfloat16 states by index.
+// CHECK-LABEL: tile.kernel @simple_gla_fused(%n: index, %head: index,
+// CHECK-SAME: grid = ["N", "HV"]
+// CHECK: %[[H:.*]] = tile.head %head of "H" grouped 2
+// CHECK: %batch, %begin, %end = tile.sequence %sequences, %n
+// CHECK: %[[GAMMA:.*]] = tile.load %g_gamma[%head]
+// CHECK: %[[SCALE:.*]] = tile.splat %scale
+// CHECK: %[[FROM:.*]] = tile.slot %S.initial_index[%n]
+// CHECK: %[[S16:.*]] = tile.load %S.initial[%[[FROM]], %head]
+// CHECK: %[[S:.*]] = tile.cast %[[S16]]
+// CHECK: %[[C:.*]] = arith.constant 16 : index
+// CHECK: %[[LAST:.*]] = scf.for %[[T:.*]] = %begin to %end step %[[C]] iter_args(%{{.*}} = %[[S]])
+// CHECK: %[[ROWS:.*]] = tile.rows %begin, %[[T]], %end : <16>
+// CHECK: tile.load_rows %q[%batch, %[[ROWS]], %[[H]]]
+// CHECK: tile.load_rows %v[%batch, %[[ROWS]], %head]
+// CHECK: tile.broadcast %[[GAMMA]]
+// CHECK: tile.neutral %{{.*}} with 0.000000e+00 rows %[[ROWS]]
+// CHECK: tile.broadcast %[[SCALE]]
+// CHECK: tile.store_rows %{{.*}}, %o[%batch, %[[ROWS]], %head]
+// CHECK: scf.yield
+// CHECK: %[[TO:.*]] = tile.slot %S.final_index[%n]
+// CHECK: %[[LAST16:.*]] = tile.cast %[[LAST]]
+// CHECK: tile.store %[[LAST16]], %S.initial[%[[TO]], %head]
+// CHECK: tile.program @simple_gla
+// CHECK-NEXT: tile.launch @simple_gla_fused
 tile.program @simple_gla(%seq: !tile.sequences<ragged32>, %q: !tile.view<?x?x?x8xbf16, unit 3>,
     %k: !tile.view<?x?x?x8xbf16, unit 3>, %v: !tile.view<?x?x?x24xbf16, unit 3>, %g: !tile.view<?x?x?xf32>,
     %gamma: !tile.view<?xf32>, %o: !tile.view<?x?x?x24xbf16, unit 3>, %pool: !tile.view<?x?x8x24xbf16>,
