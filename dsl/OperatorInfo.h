@@ -1,14 +1,13 @@
 // What is known of one specialisation of an operator without compiling it: the source of validation, `list`, docs.
 #pragma once
+#include "latile/types.h"
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace latile {
-
-/// Element type of a tensor as declared: `io` is the operator's one tensor type, `any` is io or float32 as bound.
-enum class Type : std::uint8_t { io, any, f32, i32, i64 };
 
 /// Element type of memory. float64 is the interpreter's; no plan takes it.
 enum class ElementType : std::uint8_t { f32, f16, bf16, i32, i64, f64 };
