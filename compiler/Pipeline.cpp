@@ -1,19 +1,24 @@
 #include "compiler/Pipeline.h"
 #include "compiler/passes/Canonicalize.h"
+#include "compiler/passes/ReassociateDots.h"
 #include "compiler/passes/ScanToKernels.h"
+#include "compiler/passes/SolveInsteadOfInverse.h"
 
 namespace latile {
 
 const std::vector<PassEntry>& passes() {
   static const std::vector<PassEntry> list{
       {"tile-canonicalize", "folds, and one copy of equal values", canonicalize},
+      {"reassociate-dots", "dots with an updated state read the state as it was", reassociate_dots},
+      {"solve-instead-of-inverse", "an inverse used once becomes a triangular solve", solve_instead_of_inverse},
       {"scan-to-kernels", "each scan becomes one fused kernel", scan_to_kernels},
   };
   return list;
 }
 
 mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOptions& options) {
-  for (std::string_view name : {"tile-canonicalize", "scan-to-kernels"}) {
+  for (std::string_view name :
+       {"tile-canonicalize", "reassociate-dots", "solve-instead-of-inverse", "tile-canonicalize", "scan-to-kernels"}) {
     for (const PassEntry& pass : passes()) {
       if (pass.name != name) continue;
       if (failed(pass.run(module))) return mlir::failure();

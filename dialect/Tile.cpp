@@ -1,4 +1,4 @@
-// The dialect itself, the text form of programs and kernels, folds.
+// The dialect itself, and the text form of programs and kernels.
 #include "dialect/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -46,9 +46,6 @@ void name_arguments(Region& region, unsigned first, ArrayAttr names, OpAsmSetVal
       if (auto text = dyn_cast<StringAttr>(name)) set_name(region.getArgument(first + i), text.getValue());
 }
 
-/// A cast from `from` to `to` that loses nothing.
-bool widens(Type from, Type to) { return to.isF32() && (from.isBF16() || from.isF16()); }
-
 }  // namespace
 
 ParseResult ProgramOp::parse(OpAsmParser& parser, OperationState& result) {
@@ -87,34 +84,6 @@ Value ScanOp::initialOf(unsigned i) { return operand_of(getHasInitial(), getInit
 Value ScanOp::initialIndexOf(unsigned i) { return operand_of(getHasInitialIndex(), getInitialIndex(), i); }
 Value ScanOp::finalOf(unsigned i) { return operand_of(getHasFinal(), getFinal(), i); }
 Value ScanOp::finalIndexOf(unsigned i) { return operand_of(getHasFinalIndex(), getFinalIndex(), i); }
-
-OpFoldResult CastOp::fold(FoldAdaptor) {
-  if (getX().getType() == getTile().getType()) return getX();
-  if (auto inner = getX().getDefiningOp<CastOp>()) {
-    Type from = inner.getX().getType().getElementType(), via = getX().getType().getElementType();
-    if (widens(from, via)) {
-      if (inner.getX().getType() == getTile().getType()) return inner.getX();
-      getXMutable().assign(inner.getX());
-      return getTile();
-    }
-  }
-  return {};
-}
-
-OpFoldResult BroadcastOp::fold(FoldAdaptor) {
-  if (getX().getType() == getTile().getType()) return getX();
-  if (auto inner = getX().getDefiningOp<BroadcastOp>()) {
-    getXMutable().assign(inner.getX());
-    return getTile();
-  }
-  return {};
-}
-
-OpFoldResult TransposeOp::fold(FoldAdaptor) {
-  if (auto inner = getX().getDefiningOp<TransposeOp>()) return inner.getX();
-  if (getX().getType() == getTile().getType() && getX().getType().getNumElements() == 1) return getX();
-  return {};
-}
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define GET_OP_CLASSES

@@ -25,6 +25,7 @@ def Tile_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let extraClassDeclaration = "void registerTypes();";
+  let hasCanonicalizer = 1;
 }
 
 // Types
@@ -325,11 +326,12 @@ def Tile_NeutralOp : Tile_Pure<"neutral", [AllTypesMatch<["x", "tile"]>]> {
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$x `with` $value (`rows` $rows^ `:` type($rows))? attr-dict `:` type($tile)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 // Shape
 
-def Tile_CastOp : Tile_Pure<"cast"> {
+def Tile_CastOp : Tile_Pure<"cast", [Elementwise]> {
   let summary = "converts between float types; every rounding in a body is a cast or a store";
   let description = "Round to nearest even. In float64 interpretation it is the identity.";
   let arguments = (ins Tile_AnyTile:$x);
@@ -361,6 +363,7 @@ def Tile_RowOp : Tile_Pure<"row"> {
   let results = (outs Tile_AnyTile:$tile);
   let assemblyFormat = "$pick $x (`rows` $rows^ `:` type($rows))? attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 def Tile_RepeatRowsOp : Tile_Pure<"repeat_rows"> {
   let summary = "each row `n` times in a row";
@@ -368,6 +371,7 @@ def Tile_RepeatRowsOp : Tile_Pure<"repeat_rows"> {
   let results = (outs Tile_AnyTile:$tile);
   let assemblyFormat = "$x `times` $n attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 def Tile_MaskOp : Tile_Pure<"mask", [AllTypesMatch<["x", "tile"]>]> {
   let summary = "x where the mask holds, 0 elsewhere";
@@ -376,6 +380,7 @@ def Tile_MaskOp : Tile_Pure<"mask", [AllTypesMatch<["x", "tile"]>]> {
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$kind $x attr-dict `:` type($tile)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 def Tile_DiagonalOp : Tile_Pure<"diagonal"> {
   let summary = "a column [C,1] on the diagonal of a [C,C] tile of zeros";
@@ -387,13 +392,13 @@ def Tile_DiagonalOp : Tile_Pure<"diagonal"> {
 
 // Arithmetic that arith and math lack
 
-def Tile_SigmoidOp : Tile_Pure<"sigmoid", [AllTypesMatch<["x", "tile"]>]> {
+def Tile_SigmoidOp : Tile_Pure<"sigmoid", [Elementwise, AllTypesMatch<["x", "tile"]>]> {
   let summary = "1 / (1 + e^-x), stable at both ends";
   let arguments = (ins Tile_F32Tile:$x);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$x attr-dict `:` type($tile)";
 }
-def Tile_SoftplusOp : Tile_Pure<"softplus", [AllTypesMatch<["x", "tile"]>]> {
+def Tile_SoftplusOp : Tile_Pure<"softplus", [Elementwise, AllTypesMatch<["x", "tile"]>]> {
   let summary = "ln(1 + e^x) = max(x, 0) + log1p(e^-|x|)";
   let arguments = (ins Tile_F32Tile:$x);
   let results = (outs Tile_F32Tile:$tile);
@@ -406,6 +411,7 @@ def Tile_ReduceOp : Tile_Pure<"reduce"> {
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$kind $axis $x attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 def Tile_DotOp : Tile_Pure<"dot"> {
   let summary = "matrix product with float32 accumulation";
@@ -423,6 +429,7 @@ def Tile_CumsumOp : Tile_Pure<"cumsum", [AllTypesMatch<["x", "tile"]>]> {
   let arguments = (ins Tile_F32Tile:$x, UnitAttr:$exclusive, UnitAttr:$reverse);
   let results = (outs Tile_F32Tile:$tile);
   let assemblyFormat = "$x (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` type($tile)";
+  let hasFolder = 1;
 }
 def Tile_DecayOp : Tile_Pure<"decay"> {
   let summary = "exp2(Gr_i - Gc_j) where the mask holds, 0 elsewhere";

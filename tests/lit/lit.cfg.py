@@ -5,6 +5,7 @@ import lit.formats
 config.name = "latile"
 config.test_format = lit.formats.ShTest(not os.environ.get("LIT_USE_EXTERNAL_SHELL"))
 config.suffixes = [".mlir"]
+config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.latile_binary_dir, "tests", "lit", "out")
 config.environment["PATH"] = os.pathsep.join(
