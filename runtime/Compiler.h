@@ -20,8 +20,8 @@ public:
   virtual bool describe(const std::string& op, const std::vector<std::pair<std::string, std::string>>& options,
                         const std::vector<std::string>& bound, OperatorInfo& info, CompileFailure& failure) = 0;
   virtual bool compile(const Specialisation& specialisation, Artifact& artifact, CompileFailure& failure) = 0;
-  /// Part of the cache key: differs whenever the code compiled for equal specialisations of the operator may.
-  virtual std::string fingerprint(const std::string& op) const = 0;
+  /// Part of the cache key: differs whenever the code compiled for equal specialisations may.
+  virtual std::string fingerprint(const Specialisation& specialisation) const = 0;
 };
 
 /// Installs the process's compiler; nullptr: none. It must outlive every context.

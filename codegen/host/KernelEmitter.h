@@ -1,0 +1,138 @@
+// Turns one tile.kernel into an LLVM function with the calling convention of runtime/Artifact.h.
+#pragma once
+#include "codegen/host/Lanes.h"
+#include "codegen/host/Schedule.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "runtime/Artifact.h"
+
+namespace latile::host {
+
+class KernelEmitter {
+public:
+  KernelEmitter(tile::KernelOp, llvm::Module&, const HostIsa&);
+  /// Emits the function; facts() then has its grid, dims, scalars and arena size. `views` and `scalars` name the
+  /// arguments after the grid's, in order.
+  void emit(llvm::ArrayRef<std::string> argument_names);
+  const KernelFacts& facts() const { return facts_; }
+  const std::string& failure() const { return failure_; }
+
+private:
+  /// A tensor in memory.
+  struct View {
+    Ir pointer = nullptr;
+    SmallVector<Ir> strides;  ///< in elements
+    ElementType type = ElementType::f32;
+    tile::ViewType shape;
+  };
+  struct Sequences {
+    Ir lengths = nullptr;  ///< cu_seqlens, null when dense
+    Ir rows = nullptr;     ///< T of a dense batch
+    int bits = 0;
+  };
+  struct Rows {
+    Ir first, count, number;
+  };
+  /// A stored value: element (r, c) is at base + panel * panel_bytes + r * row_bytes + 4 c; flipped: r and c change roles.
+  struct Buffer {
+    Ir base = nullptr;
+    Ir row_bytes = nullptr;
+    std::int64_t panel_bytes = 0;
+  };
+  /// A register block: rows i … i + rows of a value, and `vectors` vectors of columns from j. Along rows: a column
+  /// [R,1] read as `vectors` vectors from row i.
+  struct Block {
+    Ir i;
+    int rows;
+    Ir j;
+    int vectors;
+    bool along_rows = false;
+  };
+  using Grid = SmallVector<Ir>;  ///< rows × vectors
+  /// One row of a tensor in memory: where it starts, and whether it exists (null: it does).
+  struct MemoryRow {
+    Ir address, valid;
+  };
+
+  // Kernel.cpp: arguments, control flow, order of work
+  void bind_arguments(llvm::ArrayRef<std::string> names);
+  void emit_block(mlir::Block&);
+  void emit_operations(mlir::Block&);
+  void emit_tiles(llvm::ArrayRef<mlir::Operation*>);
+  void emit_for(mlir::scf::ForOp);
+  void emit_if(mlir::scf::IfOp);
+  bool emit_index(mlir::Operation*);
+  Ir dim(const std::string& name);
+  Ir integer(std::int64_t slot);
+  Ir allocate(std::int64_t bytes);
+  void fail(mlir::Operation*, llvm::Twine why);
+
+  // Values.cpp: what stands for a value
+  Ir scalar(mlir::Value);
+  void make_scalar(mlir::Value);
+  void make_column(mlir::Value);
+  bool in_panel(mlir::Value) const;
+  std::int64_t columns(mlir::Value) const;  ///< vectors' worth of columns in the current loop
+  Ir column_mask(mlir::Value, Ir j);
+  Ir address(const Buffer&, Ir row, Ir column, bool panelled);
+  Buffer& buffer(mlir::Value, Form);
+  bool has_buffer(mlir::Value, Form) const;
+  Buffer new_buffer(mlir::Value, bool whole_width);
+  MemoryRow row_of(mlir::Value load, Ir row);
+  MemoryRow row_of(const View&, mlir::ValueRange, Ir row);
+  Ir read_memory(mlir::Value load, Ir row, Ir j);
+  void write_memory(mlir::Operation* store, const Block&, const Grid&);
+  Ir read_column_scalar(mlir::Value, Ir row);
+
+  // Evaluate.cpp: elementwise work in registers
+  Grid evaluate(mlir::Value, const Block&);
+  Grid evaluate_column(mlir::Value, const Block&);
+  Grid elementwise(mlir::Operation*, llvm::ArrayRef<Grid>);
+  Ir elementwise_vector(mlir::Operation*, llvm::ArrayRef<Ir>);
+  Ir keep_rows(Ir vector, Ir row, mlir::Value rows, std::int64_t rate, double value);
+  Grid evaluate_op(mlir::Operation*, mlir::Value, const Block&);
+
+  // Products.cpp
+  Grid product(tile::DotOp, const Block&, Grid init, bool negate);
+  Grid multiply(OperandForm a, OperandForm c, const Block&, Grid init, bool negate, Ir terms);
+  void substitute(mlir::Value factor, mlir::Value x, llvm::function_ref<Grid(const Block&)> right_side);
+  void emit_solve(tile::SolveUnitLowerOp);
+  void emit_inverse(tile::InverseUnitLowerOp);
+  void emit_row_products(llvm::MutableArrayRef<tile::DotOp>);
+
+  // Roots.cpp: loops over whole values
+  void over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)>, bool has_product);
+  void store_value(mlir::Value, const Buffer&);
+  void store_flipped(mlir::Value);
+  void emit_root(mlir::Value);
+  void emit_cumsum(tile::CumsumOp);
+  void emit_reduce(tile::ReduceOp);
+  void emit_store(mlir::Operation*);
+  void emit_carries(mlir::Operation* yield, llvm::ArrayRef<mlir::Value> carries, bool panelled);
+  void run_panels();
+  void choose_panels(mlir::Block& body, llvm::ArrayRef<mlir::Value> carries);
+
+  tile::KernelOp kernel_;
+  llvm::Module& module_;
+  llvm::IRBuilder<> builder_;
+  Lanes l_;
+  Storage storage_;
+  KernelFacts facts_;
+  std::string failure_;
+  llvm::Function* function_ = nullptr;
+  Ir arguments_ = nullptr, arena_ = nullptr, zeros_ = nullptr, trash_ = nullptr, integers_ = nullptr;
+  std::int64_t arena_bytes_ = 0, strides_ = 0;
+  llvm::BasicBlock* entry_ = nullptr;
+  llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;
+  llvm::DenseMap<mlir::Value, View> views_;
+  llvm::DenseMap<mlir::Value, Sequences> sequences_;
+  llvm::DenseMap<mlir::Value, Rows> rows_;
+  llvm::DenseMap<mlir::Value, Buffer> plain_, flipped_;
+  llvm::DenseSet<mlir::Value> panelled_;  ///< values that are computed a panel of columns at a time
+  std::int64_t panel_columns_ = 0;        ///< 0: no panels in this loop
+  Ir panel_ = nullptr;                    ///< number of the current panel
+  /// Work on panelled values that waits for the loop over panels: all of it, the carries' update included, is done
+  /// for one panel before the next, so that a panel of the state is used and updated while it is near.
+  std::vector<std::function<void()>> panel_work_;
+};
+
+}  // namespace latile::host

@@ -1,0 +1,142 @@
+#include "codegen/host/Host.h"
+#include "codegen/host/KernelEmitter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include <chrono>
+
+namespace latile::host {
+namespace {
+
+struct Clock {
+  std::vector<StageTime>& stages;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  void mark(const char* stage) {
+    auto now = std::chrono::steady_clock::now();
+    stages.push_back({stage, std::chrono::duration<double, std::milli>(now - start).count()});
+    start = now;
+  }
+};
+
+const char* processor(const HostIsa& isa) {
+  if (isa.level == "amx") return "sapphirerapids";
+  if (isa.level == "avx512bf16") return "znver4";
+  return isa.level == "avx512" ? "skylake-avx512" : "x86-64-v3";
+}
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const HostIsa& isa, std::string& failure) {
+  static bool once = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  (void)once;
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, failure);
+  if (!target) return nullptr;
+  llvm::TargetOptions options;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, processor(isa), "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+// A short list instead of O2: the emitter leaves little to do, and each of these earns its time.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(
+      passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)"));
+  passes.run(module, modules);
+}
+
+std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  machine.addPassesToEmitFile(passes, out, nullptr, type);
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact, std::string& failure, Texts* texts) {
+  Clock clock{artifact.stages};
+  std::unique_ptr<llvm::TargetMachine> machine = target_machine(isa, failure);
+  if (!machine) return false;
+  llvm::LLVMContext context;
+  llvm::Module module("latile", context);
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+
+  artifact.target = "host:" + isa.level;
+  tile::ProgramOp program = *lowered.getOps<tile::ProgramOp>().begin();
+  for (auto workspace : program.getBody().front().getOps<tile::WorkspaceOp>()) {
+    auto inner = workspace.getView().getType().getInner();
+    WorkspaceTensor w;
+    w.name = workspace.getName().str();
+    w.axis = workspace.getAxis().str();
+    w.rows = inner.size() > 1 ? inner[0] : 1;
+    w.cols = inner.back();
+    w.element_bytes = workspace.getView().getType().getElementType().getIntOrFloatBitWidth() / 8;
+    w.chunk = static_cast<std::int64_t>(workspace.getChunk());
+    artifact.workspace.push_back(w);
+  }
+  for (auto launch : program.getBody().front().getOps<tile::LaunchOp>()) {
+    auto kernel = lowered.lookupSymbol<tile::KernelOp>(launch.getKernel());
+    std::vector<std::string> names;
+    for (mlir::Attribute a : kernel.getArgNames()) names.push_back(mlir::cast<mlir::StringAttr>(a).str());
+    KernelEmitter emitter(kernel, module, isa);
+    emitter.emit(names);
+    if (!emitter.failure().empty()) {
+      failure = emitter.failure();
+      return false;
+    }
+    artifact.kernels.push_back(emitter.facts());
+  }
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", machine->getTargetCPU());
+    f.addFnAttr("prefer-vector-width", isa.vector_floats() == 16 ? "512" : "256");
+    f.addFnAttr("no-trapping-math", "true");
+    f.addFnAttr("frame-pointer", "none");
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  std::string invalid;
+  llvm::raw_string_ostream report(invalid);
+  if (llvm::verifyModule(module, &report)) {
+    failure = "the emitted LLVM IR is invalid: " + invalid;
+    return false;
+  }
+  clock.mark("emit");
+  optimise(module, *machine);
+  clock.mark("optimise");
+  if (texts) {
+    llvm::raw_string_ostream out(texts->llvm);
+    module.print(out, nullptr);
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+    texts->assembly = generate(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+  }
+  std::string object = generate(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  clock.mark("codegen");
+  if (texts) texts->object = object;
+  if (!link_shared(object, artifact.binary, failure)) return false;
+  clock.mark("link");
+  return true;
+}
+
+}  // namespace latile::host

@@ -1,0 +1,142 @@
+#include "codegen/host/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace latile::host {
+
+using namespace tile;
+
+OperandForm operand_form(mlir::Value v) {
+  OperandForm form{v, false};
+  while (mlir::Operation* op = form.value.getDefiningOp()) {
+    if (auto c = mlir::dyn_cast<CastOp>(op)) form.value = c.getX();
+    else if (auto t = mlir::dyn_cast<TransposeOp>(op)) form = {t.getX(), !form.transposed};
+    else break;
+  }
+  return form;
+}
+
+bool is_outer(DotOp d) { return extents(d.getA())[1] == 1; }
+
+static bool is_wide(mlir::Value v) { return is_tile(v) && extents(v)[1] > 1; }
+static bool is_row_product(mlir::Operation* op) {
+  auto d = mlir::dyn_cast<DotOp>(op);
+  return d && !is_outer(d) && extents(d.getTile())[0] == 1 && extents(d.getTile())[1] > 1;
+}
+
+bool reads_in_place(mlir::Value v) {
+  auto load = v.getDefiningOp<LoadOp>();
+  if (!load) return false;
+  ViewType view = load.getView().getType();
+  return view.getElementType().isF32() && view.getInner().size() == 2 && view.getUnit() == view.getRank() - 1;
+}
+
+Storage::Storage(KernelOp kernel) {
+  kernel.walk([&](mlir::Operation* op) { visit(op); });
+  kernel.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation* op) { settle(op); });
+}
+
+void Storage::visit(mlir::Operation* op) {
+  auto need = [&](mlir::Value v, unsigned form) {
+    if (is_wide(v)) needs_[v] |= form;
+  };
+  if (auto d = mlir::dyn_cast<DotOp>(op)) {
+    bool column = extents(d.getTile())[1] == 1;
+    if (!is_outer(d) && !column) {
+      OperandForm a = operand_form(d.getA()), c = operand_form(d.getB());
+      need(a.value, plain);
+      need(c.value, c.transposed ? flipped : plain);
+    }
+    if (is_row_product(op)) need(d.getTile(), plain);
+  } else if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
+    need(operand_form(s.getA()).value, plain);
+    need(s.getTile(), plain);
+  } else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op)) {
+    need(i.getX(), plain);
+    need(i.getTile(), plain);
+  } else if (auto t = mlir::dyn_cast<TransposeOp>(op)) {
+    bool elementwise = false;
+    for (mlir::Operation* user : t->getUsers()) elementwise |= !mlir::isa<DotOp, CastOp>(user);
+    if (elementwise && extents(t.getX())[0] > 1) need(t.getX(), flipped);
+  } else if (mlir::isa<CumsumOp>(op)) {
+    need(op->getResult(0), plain);
+  } else if (auto reduce = mlir::dyn_cast<ReduceOp>(op)) {
+    need(op->getResult(0), plain);
+  }
+}
+
+// In order, so that the cost of an operand is known before its user's.
+void Storage::settle(mlir::Operation* op) {
+  if (op->getNumResults() != 1 || !is_tile(op->getResult(0))) return;
+  mlir::Value v = op->getResult(0);
+  bool costly = mlir::isa<mlir::math::Exp2Op, mlir::math::ExpOp, mlir::math::LogOp, mlir::math::Log2Op,
+                          mlir::math::TanhOp, mlir::math::RsqrtOp, mlir::math::SqrtOp, mlir::arith::DivFOp, SigmoidOp,
+                          SoftplusOp, DecayOp, LoadRowsOp>(op);
+  if (auto d = mlir::dyn_cast<DotOp>(op)) costly = !is_outer(d);
+  for (mlir::Value operand : op->getOperands())
+    costly |= is_wide(operand) && !forms(operand) && costly_.lookup(operand);
+  costly_[v] = costly;
+  if (!is_wide(v)) return;
+  std::size_t uses = 0;
+  for (mlir::OpOperand& use : v.getUses()) uses += !mlir::isa<DotOp>(use.getOwner());
+  bool load = mlir::isa<LoadRowsOp, LoadOp>(op);
+  if (costly && uses > 1 && !load) needs_[v] |= plain;
+  if (auto d = mlir::dyn_cast<DotOp>(op); d && !is_outer(d) && !forms(v) && !fuses(v)) needs_[v] |= plain;
+}
+
+// A product is computed inside the register block of the value that uses it, as long as only elementwise work lies
+// between them and the user is written block by block.
+bool Storage::fuses(mlir::Value v) const {
+  while (true) {
+    if (!v.hasOneUse()) return forms(v) != 0;
+    if (forms(v)) return true;
+    mlir::Operation* user = *v.getUsers().begin();
+    if (mlir::isa<StoreRowsOp, StoreOp, mlir::scf::YieldOp>(user)) return true;
+    if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(user)) return s.getB() == v;
+    if (auto d = mlir::dyn_cast<DotOp>(user)) return !is_outer(d) && extents(d.getTile())[1] > 1;
+    if (mlir::isa<ReduceOp, CumsumOp, RowOp, TransposeOp, InverseUnitLowerOp, RepeatRowsOp>(user)) return false;
+    if (user->getNumResults() != 1 || extents(user->getResult(0)) != extents(v)) return false;
+    v = user->getResult(0);
+  }
+}
+
+void gather_row_products(mlir::Block& block) {
+  llvm::DenseMap<mlir::Operation*, int> depth;
+  std::vector<std::pair<std::tuple<int, int, std::size_t>, mlir::Operation*>> order;  // level, product, place
+  bool any = false;
+  for (mlir::Operation& op : block) {
+    if (op.getNumRegions() || op.hasTrait<mlir::OpTrait::IsTerminator>()) return;
+    int level = 0;
+    for (mlir::Value v : op.getOperands())
+      if (mlir::Operation* def = v.getDefiningOp(); def && def->getBlock() == &block)
+        level = std::max(level, depth[def] + (is_row_product(def) ? 1 : 0));
+    // Stores stay where they are, after everything.
+    bool writes = mlir::isa<StoreRowsOp, StoreOp>(op);
+    depth[&op] = level;
+    any |= is_row_product(&op);
+    order.push_back({{writes ? 1 << 20 : level, is_row_product(&op) ? 1 : 0, order.size()}, &op});
+  }
+  if (!any) return;
+  llvm::sort(order, [](auto& x, auto& y) { return x.first < y.first; });
+  for (auto& [key, op] : order) op->moveBefore(&block, block.end());
+}
+
+static bool search(mlir::Value v, mlir::Value leaf, const Storage& storage, bool own_place, bool any_place) {
+  if (v == leaf) return any_place || !own_place;
+  if (!is_tile(v)) return false;
+  mlir::Operation* op = v.getDefiningOp();
+  if (!op) return false;
+  bool keeps = !mlir::isa<DotOp, TransposeOp, RowOp, ReduceOp, CumsumOp, RepeatRowsOp>(op);
+  for (mlir::Value operand : op->getOperands()) {
+    // A stored operand was written before; only the leaf itself is read now.
+    mlir::Value source = mlir::isa<DotOp>(op) ? operand_form(operand).value : operand;
+    if (source != leaf && (storage.forms(source) || !is_wide(source))) continue;
+    if (search(source, leaf, storage, own_place && keeps, any_place)) return true;
+  }
+  return false;
+}
+bool reads_elsewhere(mlir::Value v, mlir::Value leaf, const Storage& s) { return search(v, leaf, s, true, false); }
+bool reads(mlir::Value v, mlir::Value leaf, const Storage& s) { return search(v, leaf, s, true, true); }
+
+}  // namespace latile::host
