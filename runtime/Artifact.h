@@ -24,19 +24,19 @@ struct ViewArgument {
 };
 
 struct WorkspaceTensor {
-  std::string name;                 ///< "T": passed as the view "workspace.T" [chunks, heads, rows, cols], dense
-  std::string axis;                 ///< head axis
+  std::string name;  ///< "T": passed as the view "workspace.T" [chunks, heads, rows, cols], dense
+  std::string axis;  ///< head axis
   std::int64_t rows = 1, cols = 1;
   std::int64_t element_bytes = 4;
-  std::int64_t chunk = 0;           ///< chunk length, for the count of chunks
+  std::int64_t chunk = 0;  ///< chunk length, for the count of chunks
 };
 
 struct KernelFacts {
   std::string symbol;
-  std::vector<std::string> grid;   ///< "N", "chunks", or a head axis, outermost first
-  std::int64_t chunk = 0;          ///< of the axis "chunks"
+  std::vector<std::string> grid;  ///< "N", "chunks", or a head axis, outermost first
+  std::int64_t chunk = 0;         ///< of the axis "chunks"
   std::vector<ViewArgument> views;
-  std::vector<std::string> dims;   ///< run-time dims it reads: "T", "N", "HV", "chunks"
+  std::vector<std::string> dims;  ///< run-time dims it reads: "T", "N", "HV", "chunks"
   std::vector<std::string> scalars;
   std::size_t arena_bytes = 0;
 };
@@ -47,14 +47,14 @@ struct StageTime {
 };
 
 struct Artifact {
-  std::string target;                       ///< "host:znver4"
-  std::vector<KernelFacts> kernels;         ///< in launch order
+  std::string target;                ///< "host:znver4"
+  std::vector<KernelFacts> kernels;  ///< in launch order
   std::vector<WorkspaceTensor> workspace;
-  std::string binary;                       ///< a shared object (host)
-  std::vector<StageTime> stages;            ///< of its compilation; not serialised
+  std::string binary;             ///< a shared object (host)
+  std::vector<StageTime> stages;  ///< of its compilation; not serialised
 
-  std::string facts_json() const;                          ///< everything but binary and stages
-  static bool from_json(const std::string&, Artifact&);    ///< false: not such a text
+  std::string facts_json() const;                        ///< everything but binary and stages
+  static bool from_json(const std::string&, Artifact&);  ///< false: not such a text
 };
 
 }  // namespace latile

@@ -3,7 +3,7 @@
  * The way through it: a context (latile_context_create), a plan made once for an operator, its options, tensor types
  * and ranges of dimensions (latile_plan_create compiles it or takes it from the cache), and any number of runs on the
  * caller's pointers and workspace (latile_run, or latile_run_part on the caller's own threads). A run allocates
- * nothing, takes no lock that another run holds, and looks up no name.
+ * nothing, waits for no other run, and looks up no name.
  *
  * Errors: every function that can fail returns a latile_status and fills the latile_error that the caller passes (which
  * may be NULL). Nothing is thrown, printed or kept in thread-local storage. On failure nothing has been written: not to
@@ -35,7 +35,8 @@ extern "C" {
 /* Status codes. An int32_t and not an enum: its width is part of the ABI. The numbers never change. */
 typedef int32_t latile_status;
 #define LATILE_OK 0
-#define LATILE_BAD_ARGUMENT 1  /* null or misaligned pointer, size field, unknown or missing name, wrong rank, overlap \
+#define LATILE_BAD_ARGUMENT                                                                                            \
+  1                            /* null or misaligned pointer, size field, unknown or missing name, wrong rank, overlap \
                                 */
 #define LATILE_BAD_SHAPE 2     /* a dimension, stride, index or length out of range or in disagreement */
 #define LATILE_BAD_TYPE 3      /* an element type that the tensor does not take */

@@ -1,0 +1,147 @@
+#include "runtime/Context.h"
+#include "runtime/Describe.h"
+#include "runtime/HostIsa.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <sched.h>
+#include <thread>
+
+namespace latile {
+namespace {
+std::atomic<Compiler*> the_compiler = nullptr;
+}
+void set_compiler(Compiler* compiler) { the_compiler = compiler; }
+Compiler* installed_compiler() { return the_compiler; }
+}  // namespace latile
+
+namespace latile::runtime {
+namespace {
+
+constexpr std::int32_t kMaxThreads = 1024;
+
+int usable_cpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int pool_threads(std::int32_t wanted) {
+  if (wanted < -1 || wanted > kMaxThreads)
+    fail(LATILE_BAD_ARGUMENT, "latile_context_desc.host_threads is {}; give -1 (one a CPU) to {}", wanted, kMaxThreads);
+  return wanted == -1 ? std::min(usable_cpus(), static_cast<int>(kMaxThreads)) : std::max(1, static_cast<int>(wanted));
+}
+
+class Stopwatch {
+public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double ms = std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+    return ms;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Context::Context(const latile_context_desc& desc)
+    : isa(HostIsa::native()), pool(pool_threads(desc.host_threads)), log(desc.log), log_user(desc.log_user),
+      installed(installed_compiler()), cache(desc.cache_dir != nullptr ? desc.cache_dir : Cache::default_folder(),
+                                             [this](int level, const std::string& text) { say(level, text); }) {
+  if (const std::string complaint = host_isa_complaint(); !complaint.empty()) say(LATILE_LOG_WARNING, complaint);
+  if (installed != nullptr) names = installed->operators();
+  rows.resize(names.size());
+}
+
+void Context::say(int level, const std::string& text) const {
+  if (log != nullptr) log(log_user, level, text.c_str());
+}
+
+int Context::thread_limit() const { return pool.threads() > 1 ? pool.threads() : usable_cpus(); }
+
+Compiler& Context::compiler() const {
+  if (installed == nullptr)
+    fail(LATILE_NO_COMPILER, "no compiler is linked into this program; link liblatile, not the runtime alone");
+  return *installed;
+}
+
+const std::string& Context::operator_json(std::size_t index) {
+  {
+    const std::lock_guard lock(mutex);
+    if (rows[index]) return *rows[index];
+  }
+  auto made = std::make_unique<std::string>(runtime::operator_json(operator_row(compiler(), names[index])));
+  const std::lock_guard lock(mutex);
+  if (!rows[index]) rows[index] = std::move(made);
+  return *rows[index];
+}
+
+std::shared_ptr<Context::Entry> Context::entry(const std::string& key) {
+  const std::lock_guard lock(mutex);
+  // Entries whose code is gone are dropped now and then, so that a process that makes many plans does not collect keys.
+  if (entries.size() >= 64)
+    std::erase_if(entries,
+                  [](const auto& each) { return each.second.use_count() == 1 && each.second->code.expired(); });
+  std::shared_ptr<Entry>& slot = entries[key];
+  if (!slot) slot = std::make_shared<Entry>();
+  return slot;
+}
+
+Context::Found Context::find(const Specialisation& specialisation,
+                             const std::function<std::string(const Code&)>& fits) {
+  Stopwatch watch;
+  Found found;
+  const std::string key = nlohmann::json({{"format", kCacheFormat},
+                                          {"compiler", compiler().fingerprint(specialisation)},
+                                          {"specialisation", nlohmann::json::parse(specialisation.json())}})
+                              .dump();
+  found.key = Cache::digest(key);
+  const std::shared_ptr<Entry> shared = entry(key);
+  const std::lock_guard lock(shared->mutex);
+  found.source = "memory";
+  found.code = shared->code.lock();
+  found.stages.push_back({"lookup", watch.lap()});
+  if (found.code) return found;
+
+  const auto adopt = [&](Artifact&& artifact) -> std::string {
+    auto code = std::make_shared<Code>();
+    std::string why;
+    code->module = Module::load(artifact.binary, why);
+    artifact.binary.clear();
+    code->artifact = std::move(artifact);
+    if (code->module) why = fits(*code);
+    found.stages.push_back({"load", watch.lap()});
+    if (why.empty()) shared->code = found.code = std::move(code);
+    return why;
+  };
+
+  found.source = "cache";
+  Artifact artifact;
+  const bool cached = cache.load(key, artifact);
+  found.stages.push_back({"read cache", watch.lap()});
+  if (cached) {
+    const std::string why = adopt(std::move(artifact));
+    if (why.empty()) return found;
+    say(LATILE_LOG_WARNING, fmt::format("cache entry {} is ignored: {}", cache.path(key), why));
+  }
+
+  found.source = "compiler";
+  CompileFailure failure;
+  artifact = {};
+  if (!compiler().compile(specialisation, artifact, failure))
+    fail(failure.user_error ? LATILE_BAD_ARGUMENT : LATILE_INTERNAL, "{}", failure.text);
+  found.stages.insert(found.stages.end(), artifact.stages.begin(), artifact.stages.end());
+  watch.lap();
+  Artifact to_store = artifact;
+  if (const std::string why = adopt(std::move(artifact)); !why.empty())
+    fail(LATILE_INTERNAL, "{}: the compiled code cannot be used: {}", specialisation.op, why);
+  cache.store(key, to_store);
+  found.stages.push_back({"write cache", watch.lap()});
+  return found;
+}
+
+}  // namespace latile::runtime

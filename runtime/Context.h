@@ -1,0 +1,62 @@
+// What plans share: cache, pool, loaded code, the level of the CPU.
+#pragma once
+#include "runtime/Cache.h"
+#include "runtime/Compiler.h"
+#include "runtime/Failure.h"
+#include "runtime/Program.h"
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace latile::runtime {
+
+class Context {
+public:
+  explicit Context(const latile_context_desc& desc);
+
+  /// Code for a specialisation and where it came from.
+  struct Found {
+    std::shared_ptr<const Code> code;
+    const char* source = "";  ///< "memory", "cache", "compiler"
+    std::string key;          ///< its digest
+    std::vector<StageTime> stages;
+  };
+  /// `fits` says whether code can serve the plan (empty) or why not; a cache entry that does not is replaced.
+  Found find(const Specialisation& specialisation, const std::function<std::string(const Code&)>& fits);
+
+  const std::vector<std::string>& operators() const { return names; }
+  const std::string& operator_json(std::size_t index);
+  /// Throws NO_COMPILER when there is none.
+  Compiler& compiler() const;
+  void say(int level, const std::string& text) const;
+  /// The most threads that a run is shared by: the pool's, or without one what a caller may bring.
+  int thread_limit() const;
+
+  const HostIsa isa;
+  Pool pool;
+
+private:
+  /// One key's code; the mutex makes a second plan of the same key wait for the first one's compilation.
+  struct Entry {
+    std::mutex mutex;
+    std::weak_ptr<const Code> code;
+  };
+  std::shared_ptr<Entry> entry(const std::string& key);
+
+  void (*log)(void*, std::int32_t, const char*);
+  void* log_user;
+  Compiler* installed;
+  Cache cache;
+  std::vector<std::string> names;
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<Entry>> entries;
+  std::vector<std::unique_ptr<std::string>> rows;
+};
+
+}  // namespace latile::runtime
+
+struct latile_context {
+  std::shared_ptr<latile::runtime::Context> self;
+};

@@ -1,0 +1,36 @@
+#include "runtime/Plan.h"
+#include "runtime/Describe.h"
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+using namespace latile::runtime;
+
+latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc& desc) : context(std::move(shared)) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  Described described = describe(context->compiler(), desc, context->isa);
+  signature = std::move(described.signature);
+  const double describing = elapsed();
+
+  const auto fits = [&](const Code& candidate) {
+    std::string why;
+    program = Program::bind(candidate, signature, context->thread_limit(), why);
+    return why;
+  };
+  Context::Found found = context->find(described.specialisation, fits);
+  code = std::move(found.code);
+  if (program.kernels.empty())
+    if (const std::string why = fits(*code); !why.empty()) fail(LATILE_INTERNAL, "{}: {}", signature.op, why);
+
+  nlohmann::ordered_json times = nlohmann::ordered_json::array();
+  times.push_back({{"stage", "describe"}, {"ms", describing}});
+  for (const latile::StageTime& stage : found.stages) times.push_back({{"stage", stage.stage}, {"ms", stage.ms}});
+  stages = nlohmann::ordered_json({{"source", found.source},
+                                   {"target", code->artifact.target},
+                                   {"key", found.key},
+                                   {"total_ms", elapsed()},
+                                   {"stages", times}})
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}

@@ -1,0 +1,77 @@
+// Compiled code tied to a plan's signature: every name of the kernels' facts resolved to an index.
+#pragma once
+#include "runtime/Module.h"
+#include "runtime/Signature.h"
+#include "runtime/Team.h"
+
+namespace latile::runtime {
+
+/// Code as compiled or cached, shared by plans.
+struct Code {
+  Artifact artifact;  ///< without its binary
+  std::shared_ptr<Module> module;
+};
+
+/// What a run's sizes follow from.
+struct Sizes {
+  const std::int64_t* dims = nullptr;
+  std::int64_t chunks = 0;
+};
+
+/// An integer that a kernel reads or its grid has: a dimension, a constant, or the count of chunks.
+struct Count {
+  Extent extent;
+  bool chunks = false;
+  std::int64_t at(const Sizes& sizes) const { return chunks ? sizes.chunks : extent.at(sizes.dims); }
+};
+
+struct BoundKernel {
+  HostKernel entry = nullptr;
+  std::vector<Count> grid;
+  std::vector<int> views;  ///< index into Signature::tensors, or ~index into Program::workspace
+  std::vector<Count> dims;
+  std::vector<int> scalars;  ///< indices into Signature::scalars
+  std::size_t integers = 0;  ///< strides and dims together
+  bool sequences_first = false;
+};
+
+struct BoundWorkspace {
+  Count heads;
+  std::int64_t rows = 1, cols = 1, element_bytes = 4;
+};
+
+/// Where things lie in the workspace, from its first multiple of 4096.
+struct WorkspaceLayout {
+  std::size_t tensors = 0, arenas = 0, arena_stride = 0, total = 0;
+  int parts = 1;
+};
+
+class Program {
+public:
+  /// Empty `why`: fine. Otherwise the facts and the signature don't fit, which is a fault of the compiler or the cache.
+  /// `threads`: the most that a run is shared by.
+  static Program bind(const Code& code, const Signature& signature, int threads, std::string& why);
+
+  std::int64_t most_chunks(const Signature&, const std::int64_t* dims) const;
+  /// At checked dims, for the most chunks; throws Failure when it does not fit 64 bits.
+  WorkspaceLayout layout(const Signature&, const std::int64_t* dims) const;
+  std::size_t workspace_tensor_bytes(std::size_t index, const Sizes&) const;
+
+  std::vector<BoundKernel> kernels;
+  std::vector<BoundWorkspace> workspace;
+  std::int64_t chunk = 0;
+  std::size_t arena_bytes = 0;
+  std::size_t launch_bytes = 0;  ///< of the launches with their arguments, at the workspace's beginning
+  bool orders_sequences = false;
+  int threads = 1;
+};
+
+/// Alignment of arenas and of all that lies in the workspace, and what the workspace's own pointer needs.
+inline constexpr std::size_t kPage = 4096, kWorkspaceAlignment = 16, kLine = 64;
+
+/// Scratch for one sequence: a slot and its reader, sorted; afterwards the order of sequences.
+struct SlotUse {
+  std::int64_t slot, sequence;
+};
+
+}  // namespace latile::runtime
