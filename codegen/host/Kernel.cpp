@@ -2,6 +2,7 @@
 #include "codegen/host/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace latile::host {
@@ -17,7 +18,8 @@ static ElementType element_type(mlir::Type t) {
 }
 
 KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, const HostIsa& isa)
-    : kernel_(kernel), module_(module), builder_(module.getContext()), l_(builder_, isa), storage_(kernel) {}
+    : kernel_(kernel), module_(module), builder_(module.getContext()), l_(builder_, isa),
+      storage_(kernel, bfloat16_engine(isa)), engine_(bfloat16_engine(isa)) {}
 
 void KernelEmitter::fail(mlir::Operation* op, llvm::Twine why) {
   if (!failure_.empty()) return;
@@ -130,7 +132,11 @@ void KernelEmitter::emit(llvm::ArrayRef<std::string> names) {
   builder_.SetInsertPoint(body);
   l_.loop(l_.index(0), l_.index(row / 4), l_.width,
           [&](Ir k) { l_.store(l_.splat(0.0), l_.at(zeros_, l_.mul(k, 4)), ElementType::f32, nullptr); });
+  bool tiles = false;
+  kernel_.walk([&](DotOp d) { tiles |= engine_ == Bfloat16::tiles && is_bfloat16_product(d); });
+  if (tiles) configure_tiles();
   emit_block(kernel_.getBody().front());
+  if (tiles) builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {});
   builder_.CreateRetVoid();
   llvm::IRBuilder<>(entry_).CreateBr(body);
   facts_.arena_bytes = static_cast<std::size_t>(llvm::alignTo(static_cast<std::uint64_t>(arena_bytes_), 4096));
@@ -369,7 +375,9 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
             for (mlir::Value c : carries) {
               if (extents(c)[0] == 1 && extents(c)[1] == 1)
                 scalars_[c] = l_.load_scalar(plain_[c].base, ElementType::f32);
-              if (extents(c)[1] > 1 && (storage_.forms(c) & flipped)) store_flipped(c);
+              if (extents(c)[1] == 1 || !(storage_.forms(c) & ~plain)) continue;
+              if (in_panel(c)) panel_work_.push_back([this, c] { store_forms(c); });
+              else store_forms(c);
             }
             emit_operations(body);
             emit_carries(body.getTerminator(), carries, true);

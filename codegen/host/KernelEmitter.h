@@ -74,8 +74,6 @@ private:
   std::int64_t columns(mlir::Value) const;  ///< vectors' worth of columns in the current loop
   Ir column_mask(mlir::Value, Ir j);
   Ir address(const Buffer&, Ir row, Ir column, bool panelled);
-  Buffer& buffer(mlir::Value, Form);
-  bool has_buffer(mlir::Value, Form) const;
   Buffer new_buffer(mlir::Value, bool whole_width);
   MemoryRow row_of(mlir::Value load, Ir row);
   MemoryRow row_of(const View&, mlir::ValueRange, Ir row);
@@ -97,6 +95,15 @@ private:
   void substitute(mlir::Value factor, mlir::Value x, llvm::function_ref<Grid(const Block&)> right_side);
   void emit_solve(tile::SolveUnitLowerOp);
   void emit_inverse(tile::InverseUnitLowerOp);
+  // Bfloat16.cpp: the bfloat16 forms and the products that read them
+  Grid multiply_pairs(OperandForm a, OperandForm c, const Block&, Grid init, bool negate, Ir terms);
+  void emit_tile_product(tile::DotOp);
+  Ir pack(Ir low, Ir high);
+  void store_halves(mlir::Value);
+  void store_pairs(mlir::Value);
+  void flip_words(mlir::Value, Form from, Form to);
+  void store_forms(mlir::Value);
+  void configure_tiles();
   void emit_row_products(llvm::MutableArrayRef<tile::DotOp>);
 
   // Roots.cpp: loops over whole values
@@ -126,7 +133,8 @@ private:
   llvm::DenseMap<mlir::Value, View> views_;
   llvm::DenseMap<mlir::Value, Sequences> sequences_;
   llvm::DenseMap<mlir::Value, Rows> rows_;
-  llvm::DenseMap<mlir::Value, Buffer> plain_, flipped_;
+  llvm::DenseMap<mlir::Value, Buffer> plain_, flipped_, halves_, halves_flipped_, pairs_, pairs_flipped_;
+  const Bfloat16 engine_;
   llvm::DenseSet<mlir::Value> panelled_;  ///< values that are computed a panel of columns at a time
   std::int64_t panel_columns_ = 0;        ///< 0: no panels in this loop
   Ir panel_ = nullptr;                    ///< number of the current panel

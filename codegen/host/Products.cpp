@@ -20,6 +20,7 @@ KernelEmitter::Grid KernelEmitter::product(DotOp d, const Block& block, Grid ini
   Ir terms = l_.index(extents(d.getA())[1]);
   if (!a.transposed && extents(d.getA())[0] == extents(d.getA())[1] && is_lower_triangular(d.getA()))
     terms = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, l_.add(block.i, block.rows), terms);
+  if (engine_ == Bfloat16::dot && is_bfloat16_product(d)) return multiply_pairs(a, c, block, std::move(init), negate, terms);
   return multiply(a, c, block, std::move(init), negate, terms);
 }
 

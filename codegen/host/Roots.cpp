@@ -67,12 +67,22 @@ void KernelEmitter::emit_root(mlir::Value v) {
   else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op)) emit_inverse(i);
   else if (auto c = mlir::dyn_cast<CumsumOp>(op)) emit_cumsum(c);
   else if (auto r = mlir::dyn_cast<ReduceOp>(op)) emit_reduce(r);
-  else {
+  else if (auto d = mlir::dyn_cast<DotOp>(op); d && engine_ == Bfloat16::tiles && is_bfloat16_product(d)) emit_tile_product(d);
+  else if (storage_.forms(v) & (plain | flipped)) {
     Buffer to = new_buffer(v, false);
     store_value(v, to);
     plain_[v] = to;
   }
-  if (storage_.forms(v) & flipped) store_flipped(v);
+  store_forms(v);
+}
+
+void KernelEmitter::store_forms(mlir::Value v) {
+  unsigned forms = storage_.forms(v);
+  if (forms & flipped) store_flipped(v);
+  if (forms & halves) store_halves(v);
+  if (forms & pairs) store_pairs(v);
+  if (forms & pairs_flipped) flip_words(v, halves, pairs_flipped);
+  if (forms & halves_flipped) flip_words(v, pairs, halves_flipped);
 }
 
 void KernelEmitter::emit_cumsum(CumsumOp op) {

@@ -32,7 +32,12 @@ bool reads_in_place(mlir::Value v) {
   return view.getElementType().isF32() && view.getInner().size() == 2 && view.getUnit() == view.getRank() - 1;
 }
 
-Storage::Storage(KernelOp kernel) {
+bool is_bfloat16_product(DotOp d) {
+  auto result = extents(d.getTile());
+  return d.getA().getType().getElementType().isBF16() && !d.getPrecise() && !is_outer(d) && result[0] > 1 && result[1] > 1;
+}
+
+Storage::Storage(KernelOp kernel, Bfloat16 engine) : engine_(engine) {
   kernel.walk([&](mlir::Operation* op) { visit(op); });
   kernel.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation* op) { settle(op); });
 }
@@ -43,7 +48,13 @@ void Storage::visit(mlir::Operation* op) {
   };
   if (auto d = mlir::dyn_cast<DotOp>(op)) {
     bool column = extents(d.getTile())[1] == 1;
-    if (!is_outer(d) && !column) {
+    if (engine_ != Bfloat16::widen && is_bfloat16_product(d)) {
+      OperandForm a = operand_form(d.getA()), c = operand_form(d.getB());
+      bool tiles = engine_ == Bfloat16::tiles;
+      need(a.value, !a.transposed ? halves : tiles ? halves_flipped | pairs : pairs);
+      need(c.value, c.transposed ? pairs_flipped | halves : pairs);
+      if (tiles) need(d.getTile(), plain);
+    } else if (!is_outer(d) && !column) {
       OperandForm a = operand_form(d.getA()), c = operand_form(d.getB());
       need(a.value, plain);
       need(c.value, c.transposed ? flipped : plain);
@@ -80,6 +91,7 @@ void Storage::settle(mlir::Operation* op) {
   if (!is_wide(v)) return;
   std::size_t uses = 0;
   for (mlir::OpOperand& use : v.getUses()) uses += !mlir::isa<DotOp>(use.getOwner());
+  uses += (forms(v) & halves ? 1 : 0) + (forms(v) & pairs ? 1 : 0);
   bool load = mlir::isa<LoadRowsOp, LoadOp>(op);
   if (costly && uses > 1 && !load) needs_[v] |= plain;
   if (auto d = mlir::dyn_cast<DotOp>(op); d && !is_outer(d) && !forms(v) && !fuses(v)) needs_[v] |= plain;

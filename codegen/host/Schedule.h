@@ -1,6 +1,7 @@
 // Decides, for the values of a kernel, which live in memory and in which form; everything else is evaluated where used.
 #pragma once
 #include "codegen/host/Axes.h"
+#include "compiler/Specialisation.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace latile::host {
@@ -15,20 +16,32 @@ OperandForm operand_form(mlir::Value);
 /// True for a product that is a sum over one term: evaluated as elementwise work.
 bool is_outer(tile::DotOp);
 
-enum Form : unsigned { plain = 1, flipped = 2 };
+/// Forms in which a value [R,N] can be stored. The bfloat16 ones feed products of pairs along the contraction:
+/// `halves` are rows of bfloat16, `pairs` hold rows 2r and 2r+1 interleaved; the flipped ones are those of the
+/// transpose. Flipped halves are made from pairs and flipped pairs from halves, by 32-bit moves.
+enum Form : unsigned { plain = 1, flipped = 2, halves = 4, halves_flipped = 8, pairs = 16, pairs_flipped = 32 };
+
+/// How products of bfloat16 are made: operands widened to float32, dots of pairs in vectors, or in tile registers.
+enum class Bfloat16 { widen, dot, tiles };
+inline Bfloat16 bfloat16_engine(const HostIsa& isa) {
+  return isa.level == "amx" ? Bfloat16::tiles : isa.level == "avx512bf16" ? Bfloat16::dot : Bfloat16::widen;
+}
+/// A product of bfloat16 operands with more than one row, column and term.
+bool is_bfloat16_product(tile::DotOp);
 
 /// What memory the values of a kernel need. A wide value (both extents above 1, or a row) is stored when it is an
 /// operand of a product, the result of an op that is not elementwise, or costly and used more than once; a column
 /// [R,1] always, since its elements are read as scalars; a [1,1] value is a register.
 class Storage {
 public:
-  explicit Storage(tile::KernelOp kernel);
+  Storage(tile::KernelOp kernel, Bfloat16 engine);
   unsigned forms(mlir::Value v) const { return needs_.lookup(v); }
 
 private:
   void visit(mlir::Operation* op);
   void settle(mlir::Operation* op);
   bool fuses(mlir::Value dot) const;
+  Bfloat16 engine_;
   llvm::DenseMap<mlir::Value, unsigned> needs_;
   llvm::DenseMap<mlir::Value, bool> costly_;
 };

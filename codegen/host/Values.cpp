@@ -38,9 +38,6 @@ Ir KernelEmitter::address(const Buffer& buffer, Ir row, Ir column, bool panelled
   return l_.at(buffer.base, offset);
 }
 
-bool KernelEmitter::has_buffer(mlir::Value v, Form form) const { return (form == plain ? plain_ : flipped_).contains(v); }
-KernelEmitter::Buffer& KernelEmitter::buffer(mlir::Value v, Form form) { return (form == plain ? plain_ : flipped_)[v]; }
-
 KernelEmitter::MemoryRow KernelEmitter::row_of(const View& view, mlir::ValueRange leading, Ir row) {
   Ir offset = l_.index(0), valid = nullptr;
   std::size_t axis = 0;
