@@ -207,8 +207,19 @@ Value BodyEmitter::result(int node, mlir::Type element, const Loc& l) {
 }
 
 void BodyEmitter::emit_nodes(int region, const std::vector<int>& results) {
-  for (int n : r.ordered(region, results))
-    if (r.nodes[n].op != Op::argument && r.nodes[n].op != Op::adjoint && !lowered.count(n)) lowered[n] = emit_node(n);
+  for (int n : r.ordered(region, results)) {
+    const Node& node = r.nodes[n];
+    if (node.op == Op::argument || node.op == Op::adjoint || lowered.count(n)) continue;
+    std::vector<int> in;
+    for (int i : node.in) in.push_back(same.count(i) ? same[i] : i);
+    auto key = std::tuple(node.op, in, node.region, node.shape.r, node.shape.c, node.io, node.value, node.n, node.decl,
+                          node.mask, node.stair, node.precise, node.exclusive, node.reverse);
+    auto [it, fresh] = first_of.try_emplace(key, n);
+    if (fresh || !node.regions.empty())
+      lowered[n] = emit_node(n);
+    else
+      lowered[n] = lowered.at(it->second), same[n] = it->second;
+  }
 }
 
 std::optional<Lowered> BodyEmitter::simplify(const Node& n, const std::vector<Lowered>& in, RankedTensorType type) {

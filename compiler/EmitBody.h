@@ -49,6 +49,10 @@ private:
   std::map<int, mlir::Value> arguments;
   std::map<int, Lowered> operands;  ///< declarations after their prologues
   std::map<int, Lowered> lowered;   ///< nodes
+  /// Equal nodes of one region are emitted once: authors write exp2(G) where they need it.
+  std::map<std::tuple<Op, std::vector<int>, int, int, int, bool, double, int, int, Mask, int, bool, bool, bool>, int>
+      first_of;
+  std::map<int, int> same;
   /// Equal casts, broadcasts and constants of the outermost block, by operation, operand and type.
   std::map<std::tuple<int, const void*, const void*>, mlir::Value> made;
   std::map<std::pair<double, const void*>, mlir::Value> constants;

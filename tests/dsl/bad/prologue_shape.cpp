@@ -1,0 +1,18 @@
+#include "latile/dsl.h"
+using namespace latile;
+
+void prologue_shape(Operator& op) {
+  auto [H, HV] = op.heads("H", "HV % H");
+  auto [K, V] = op.dims("K", "V");
+  auto q = op.sequence("q", {H, K}), k = op.sequence("k", {H, K}), v = op.sequence("v", {HV, V});
+  auto g = op.gate("g", {HV});
+  auto o = op.output("o", {HV, V});
+  auto S = op.carry("S", {HV, K, V});
+  q.through([&](Tile x) { return rowsum(x); });  // MISTAKE through() of 'q' turns [C, K] into [C, 1]
+  op.chunk([&](Chunk) {
+    Tile G = cumsum(g), Gl = last(G);
+    Tile A = dot(q, k.T()) * decay(G, G, lower);
+    o = exp2(G) * dot(q, S) + dot(A, v);
+    S = exp2(Gl) * S + dot(k.T(), v);
+  });
+}
