@@ -1,5 +1,6 @@
 #include "compiler/Pipeline.h"
 #include "compiler/passes/Canonicalize.h"
+#include "compiler/passes/Cut.h"
 #include "compiler/passes/ReassociateDots.h"
 #include "compiler/passes/ScanToKernels.h"
 #include "compiler/passes/SolveInsteadOfInverse.h"
@@ -11,14 +12,27 @@ const std::vector<PassEntry>& passes() {
       {"tile-canonicalize", "folds, and one copy of equal values", canonicalize},
       {"reassociate-dots", "dots with an updated state read the state as it was", reassociate_dots},
       {"solve-instead-of-inverse", "an inverse used once becomes a triangular solve", solve_instead_of_inverse},
+      {"cut-prepare", "what depends on no carry leaves the serial kernel",
+       [](mlir::ModuleOp module) { return cut(module, {.finish = false}); }},
+      {"cut", "what only outputs need leaves the serial kernel as well",
+       [](mlir::ModuleOp module) { return cut(module, {.finish = true}); }},
       {"scan-to-kernels", "each scan becomes one fused kernel", scan_to_kernels},
   };
   return list;
 }
 
+static std::vector<std::string_view> list(Schedule schedule) {
+  switch (schedule) {
+  case Schedule::prepare:
+    return {"tile-canonicalize", "reassociate-dots", "tile-canonicalize", "cut-prepare", "scan-to-kernels"};
+  case Schedule::cut: return {"tile-canonicalize", "reassociate-dots", "tile-canonicalize", "cut", "scan-to-kernels"};
+  case Schedule::fused: break;
+  }
+  return {"tile-canonicalize", "reassociate-dots", "solve-instead-of-inverse", "tile-canonicalize", "scan-to-kernels"};
+}
+
 mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOptions& options) {
-  for (std::string_view name :
-       {"tile-canonicalize", "reassociate-dots", "solve-instead-of-inverse", "tile-canonicalize", "scan-to-kernels"}) {
+  for (std::string_view name : list(options.schedule)) {
     for (const PassEntry& pass : passes()) {
       if (pass.name != name) continue;
       if (failed(pass.run(module))) return mlir::failure();

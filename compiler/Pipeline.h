@@ -1,6 +1,7 @@
 // The passes between a recorded operator and its kernels, as one list.
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
+#include <cstdint>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,20 @@ struct PassEntry {
 /// All passes, by name.
 const std::vector<PassEntry>& passes();
 
+/// How the work of a scan is spread over kernels.
+enum class Schedule : std::uint8_t {
+  fused,    ///< one kernel
+  prepare,  ///< what depends on no carry in a kernel over all chunks, the rest in a serial one
+  cut,      ///< prepare, serial and finish
+};
+
 struct PipelineOptions {
+  Schedule schedule = Schedule::fused;
   /// Called after each pass with its name; failure stops the pipeline.
   std::function<mlir::LogicalResult(std::string_view pass, mlir::ModuleOp)> after;
 };
 
-/// Recorded module to kernels of the fused schedule. Failure has been reported as a diagnostic.
+/// Recorded module to kernels. Failure has been reported as a diagnostic.
 mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {});
 
 }  // namespace latile

@@ -46,6 +46,13 @@ void name_arguments(Region& region, unsigned first, ArrayAttr names, OpAsmSetVal
       if (auto text = dyn_cast<StringAttr>(name)) set_name(region.getArgument(first + i), text.getValue());
 }
 
+// A list of types in parentheses, which may be empty.
+ParseResult parseTypes(OpAsmParser& parser, SmallVectorImpl<Type>& types) {
+  return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                        [&] { return parser.parseType(types.emplace_back()); });
+}
+void printTypes(OpAsmPrinter& printer, Operation*, TypeRange types) { printer << '(' << types << ')'; }
+
 }  // namespace
 
 ParseResult ProgramOp::parse(OpAsmParser& parser, OperationState& result) {

@@ -147,8 +147,8 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, SingleBlock,
     $sequences `chunk` $chunk `axis` $axis
     `in` `(` $inputs `)` `initial` `(` $initial `)` `at` `(` $initial_index `)`
     `final` `(` $final `)` `at` `(` $final_index `)` `out` `(` $outputs `)`
-    attr-dict `:` type($sequences) `,` `in` `(` type($inputs) `)` `initial` `(` type($initial) `)` `at` `(` type($initial_index) `)`
-    `final` `(` type($final) `)` `at` `(` type($final_index) `)` `out` `(` type($outputs) `)` $body
+    attr-dict `:` type($sequences) `,` `in` custom<Types>(type($inputs)) `initial` custom<Types>(type($initial)) `at` custom<Types>(type($initial_index))
+    `final` custom<Types>(type($final)) `at` custom<Types>(type($final_index)) `out` custom<Types>(type($outputs)) $body
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -129,4 +129,26 @@ void KernelBuilder::clone(Operation* op, IRMapping& mapping, Value rows) {
   });
 }
 
+SmallVector<Value> KernelBuilder::drop_unused_arguments(ArrayRef<Value> operands) {
+  Block& body = kernel_.getBody().front();
+  for (Operation& op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op)) op.erase();
+  unsigned axes = kernel_.getGrid().size();
+  SmallVector<Value> kept;
+  SmallVector<Attribute> names;
+  BitVector unused(body.getNumArguments());
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    if (body.getArgument(axes + i).use_empty()) {
+      unused.set(axes + i);
+      continue;
+    }
+    kept.push_back(operand);
+    names.push_back(kernel_.getArgNames()[i]);
+  }
+  body.eraseArguments(unused);
+  kernel_.setFunctionType(builder_.getFunctionType(body.getArgumentTypes(), {}));
+  kernel_.setArgNamesAttr(builder_.getArrayAttr(names));
+  return kept;
+}
+
 }  // namespace latile

@@ -47,6 +47,9 @@ public:
   /// Clones `op` of the scan's region at the builder's place; ops that speak about rows get them as an operand.
   void clone(mlir::Operation* op, mlir::IRMapping&, mlir::Value rows);
 
+  /// Removes arguments that nothing uses. `operands` are those of the constructor; the ones that are left come back.
+  llvm::SmallVector<mlir::Value> drop_unused_arguments(llvm::ArrayRef<mlir::Value> operands);
+
 private:
   mlir::Value slot(mlir::Value index, mlir::Value n);
 

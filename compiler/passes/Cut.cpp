@@ -1,0 +1,213 @@
+#include "compiler/passes/Cut.h"
+#include "compiler/passes/CutPlan.h"
+#include "compiler/passes/KernelBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace latile::tile;
+
+namespace latile {
+namespace {
+
+/// Where a kernel stands: the rows of one chunk and the chunk's number in the whole batch.
+struct Place {
+  Value batch, rows, chunk;
+};
+
+class Cutter {
+public:
+  Cutter(ProgramOp program, ScanOp scan, CutPlan plan)
+      : program_(program), scan_(scan), plan_(std::move(plan)), region_(scan.getBody().front()),
+        results_(llvm::to_vector(cast<YieldOp>(region_.getTerminator()).getValues())) {}
+
+  void run(bool finish) {
+    make_workspaces();
+    outputs_in_serial_ = !finish;
+    if (!plan_.from_prepare.empty()) prepare();
+    serial();
+    if (finish) this->finish();
+    scan_.erase();
+  }
+
+private:
+  ArrayRef<Value> outputs() { return ArrayRef(results_).take_front(scan_.getOutputs().size()); }
+  ArrayRef<Value> updates() { return ArrayRef(results_).drop_front(scan_.getOutputs().size()); }
+
+  void make_workspaces() {
+    OpBuilder builder(scan_);
+    unsigned count = 0;
+    SmallVector<Value> stored(plan_.from_prepare.getArrayRef());
+    stored.append(plan_.from_serial.begin(), plan_.from_serial.end());
+    for (Value value : stored) {
+      auto type = cast<RankedTensorType>(value.getType());
+      SmallVector<int64_t> shape(scan_.getAxis().empty() ? 1 : 2, ShapedType::kDynamic);
+      llvm::append_range(shape, type.getShape());
+      auto view =
+          ViewType::get(builder.getContext(), shape, type.getElementType(), static_cast<int64_t>(shape.size()) - 1);
+      StringRef source = value.getDefiningOp() ? value.getDefiningOp()->getName().stripDialect() : "carry";
+      std::string name = source.str() + "_" + std::to_string(count++);
+      workspaces_[value] = WorkspaceOp::create(builder, scan_.getLoc(), view, scan_.getSequences(), name,
+                                               scan_.getAxis(), scan_.getChunk());
+      names_[value] = name;
+    }
+  }
+
+  KernelBuilder open(StringRef suffix, StringRef first_axis) {
+    SmallVector<StringRef> grid{first_axis}, names;
+    if (!scan_.getAxis().empty()) grid.push_back(scan_.getAxis());
+    SmallVector<Value> operands(program_.getArguments());
+    for (Attribute name : program_.getArgNames()) names.push_back(cast<StringAttr>(name).getValue());
+    for (auto* part : {&plan_.from_prepare, &plan_.from_serial})
+      for (Value value : *part) {
+        operands.push_back(workspaces_[value]);
+        names.push_back(names_[value]);
+      }
+    operands_ = operands;
+    return KernelBuilder(program_, scan_, suffix, grid, operands, names);
+  }
+
+  /// Launches the kernel with those operands that it uses.
+  void close(KernelBuilder& kernel) {
+    OpBuilder builder(scan_);
+    auto used = kernel.drop_unused_arguments(operands_);
+    LaunchOp::create(builder, scan_.getLoc(), kernel.kernel().getSymName(), used);
+  }
+
+  SmallVector<Value> tile_indices(KernelBuilder& kernel, const Place& place) {
+    SmallVector<Value> indices{place.chunk};
+    if (Value head = kernel.head(scan_.getAxis())) indices.push_back(head);
+    return indices;
+  }
+
+  /// Computes `roots` at a place: `crossing` values are read from the workspace, the rest from inputs.
+  void emit(KernelBuilder& kernel, const Place& place, ArrayRef<Value> roots,
+            ArrayRef<const llvm::SetVector<Value>*> crossing, ArrayRef<Value> constants, IRMapping& mapping) {
+    auto crosses = [&](Value value) { return llvm::any_of(crossing, [&](auto* set) { return set->contains(value); }); };
+    auto bring = [&](Value value) {
+      if (mapping.contains(value)) return;
+      auto argument = dyn_cast<BlockArgument>(value);
+      if (crosses(value)) {
+        mapping.map(value, LoadOp::create(kernel.builder(), kernel.loc(), value.getType(),
+                                          kernel.operand(workspaces_[value]), tile_indices(kernel, place)));
+      } else if (argument && argument.getOwner() == &region_) {
+        unsigned i = argument.getArgNumber();
+        mapping.map(value, constants[i] ? constants[i] : kernel.load_rows_input(i, place.batch, place.rows));
+      }
+    };
+    for (Operation* op : ops_for(region_, roots, crosses)) {
+      for (Value value : values_read(op)) bring(value);
+      kernel.clone(op, mapping, place.rows);
+    }
+    for (Value root : roots) bring(root);
+  }
+
+  void store(KernelBuilder& kernel, const Place& place, const llvm::SetVector<Value>& values, IRMapping& mapping) {
+    for (Value value : values)
+      StoreOp::create(kernel.builder(), kernel.loc(), mapping.lookup(value), kernel.operand(workspaces_[value]),
+                      tile_indices(kernel, place));
+  }
+
+  void store_outputs(KernelBuilder& kernel, const Place& place, IRMapping& mapping) {
+    for (auto [i, output] : llvm::enumerate(outputs()))
+      kernel.store_output(i, mapping.lookup(output), place.batch, place.rows);
+  }
+
+  SmallVector<Value> constants(KernelBuilder& kernel) {
+    SmallVector<Value> values;
+    for (size_t i = 0; i < scan_.getInputs().size(); ++i) values.push_back(kernel.load_constant_input(i));
+    return values;
+  }
+
+  RowsType rows_type() { return RowsType::get(scan_.getContext(), scan_.getChunk()); }
+
+  Place chunk_place(KernelBuilder& kernel) {
+    auto& builder = kernel.builder();
+    Value c = kernel.axis(0);
+    auto chunk = ChunkOp::create(builder, kernel.loc(), kernel.operand(scan_.getSequences()), c, scan_.getChunk());
+    Value rows =
+        RowsOp::create(builder, kernel.loc(), rows_type(), chunk.getBegin(), chunk.getPosition(), chunk.getEnd());
+    return {chunk.getBatch(), rows, c};
+  }
+
+  void prepare() {
+    auto kernel = open("_prepare", "chunks");
+    Place place = chunk_place(kernel);
+    IRMapping mapping;
+    emit(kernel, place, plan_.from_prepare.getArrayRef(), {}, constants(kernel), mapping);
+    store(kernel, place, plan_.from_prepare, mapping);
+    close(kernel);
+  }
+
+  void serial() {
+    auto kernel = open("_serial", "N");
+    auto& builder = kernel.builder();
+    Location loc = kernel.loc();
+    Value n = kernel.axis(0), sequences = kernel.operand(scan_.getSequences());
+    auto sequence = SequenceOp::create(builder, loc, sequences, n);
+    Value first = ChunkBeginOp::create(builder, loc, sequences, n, scan_.getChunk());
+    auto fixed = constants(kernel);
+    SmallVector<Value> carries;
+    for (size_t i = 0; i < scan_.getCarries().size(); ++i) carries.push_back(kernel.load_carry(i, n));
+    Value step = kernel.index(scan_.getChunk());
+    auto loop = scf::ForOp::create(builder, loc, sequence.getBegin(), sequence.getEnd(), step, carries);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      Block* body = loop.getBody();
+      if (!body->empty()) body->back().erase();
+      builder.setInsertionPointToStart(body);
+      Value position = loop.getInductionVar();
+      Value rows = RowsOp::create(builder, loc, rows_type(), sequence.getBegin(), position, sequence.getEnd());
+      Value done = arith::SubIOp::create(builder, loc, position, sequence.getBegin());
+      Value number = arith::DivUIOp::create(builder, loc, done, step);
+      Place place{sequence.getBatch(), rows, arith::AddIOp::create(builder, loc, first, number)};
+      IRMapping mapping;
+      for (auto [i, carry] : llvm::enumerate(loop.getRegionIterArgs()))
+        mapping.map(region_.getArgument(scan_.getInputs().size() + i), carry);
+      SmallVector<Value> roots(updates());
+      llvm::append_range(roots, plan_.from_serial);
+      if (outputs_in_serial_) llvm::append_range(roots, outputs());
+      emit(kernel, place, roots, {&plan_.from_prepare}, fixed, mapping);
+      store(kernel, place, plan_.from_serial, mapping);
+      if (outputs_in_serial_) store_outputs(kernel, place, mapping);
+      scf::YieldOp::create(builder, loc, llvm::map_to_vector(updates(), [&](Value v) { return mapping.lookup(v); }));
+    }
+    for (auto [i, carry] : llvm::enumerate(loop.getResults())) kernel.store_carry(i, carry, n);
+    close(kernel);
+  }
+
+  void finish() {
+    auto kernel = open("_finish", "chunks");
+    Place place = chunk_place(kernel);
+    IRMapping mapping;
+    emit(kernel, place, outputs(), {&plan_.from_prepare, &plan_.from_serial}, constants(kernel), mapping);
+    store_outputs(kernel, place, mapping);
+    close(kernel);
+  }
+
+  ProgramOp program_;
+  ScanOp scan_;
+  CutPlan plan_;
+  Block& region_;
+  SmallVector<Value> results_, operands_;
+  bool outputs_in_serial_ = true;
+  llvm::DenseMap<Value, Value> workspaces_;
+  llvm::DenseMap<Value, std::string> names_;
+};
+
+}  // namespace
+
+LogicalResult cut(ModuleOp module, const CutOptions& options) {
+  SmallVector<ScanOp> scans;
+  module.walk([&](ScanOp scan) {
+    if (scan.getChunk() > 1) scans.push_back(scan);
+  });
+  for (ScanOp scan : scans) {
+    auto program = dyn_cast<ProgramOp>(scan->getParentOp());
+    if (!program) return scan.emitOpError() << "is not directly in a program";
+    Cutter(program, scan, plan_cut(scan, options)).run(options.finish);
+  }
+  return success();
+}
+
+}  // namespace latile
