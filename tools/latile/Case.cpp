@@ -1,0 +1,230 @@
+#include "tools/latile/Case.h"
+#include "dsl/Describe.h"
+#include "tools/latile/UserError.h"
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+namespace latile {
+namespace {
+
+std::vector<std::int64_t> up_to(std::int64_t n) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) lengths[static_cast<std::size_t>(i)] = i + 1;
+  return lengths;
+}
+
+/// Other values of an option than its default.
+std::vector<std::string> settings(const OptionInfo& option) {
+  switch (option.kind) {
+  case OptionInfo::Kind::flag: return {option.fallback == "true" ? "false" : "true"};
+  case OptionInfo::Kind::number: return {"0.5"};
+  case OptionInfo::Kind::integer: {
+    std::vector<std::string> values{std::to_string(option.lo)};
+    if (option.hi != option.lo) values.push_back(std::to_string(std::min(option.hi, option.lo + 2)));
+    std::erase(values, option.fallback);
+    return values;
+  }
+  case OptionInfo::Kind::choice: {
+    std::vector<std::string> values = option.values;
+    std::erase(values, option.fallback);
+    return values;
+  }
+  }
+  return {};
+}
+
+class List {
+public:
+  List(const OperatorRow& row, bool quick) : row(row), quick(quick), info(describe(row, {})) {
+    for (const TensorInfo& t : info.tensors) gated |= t.gate;
+    for (const TensorInfo& t : info.tensors)
+      factors |= t.kind == TensorInfo::Kind::sequence && !t.gate && inner(t) == 0;
+    for (const DimInfo& d : info.dims) headed |= d.head, grouped |= !d.group.empty();
+  }
+
+  std::vector<Case> take() {
+    if (info.has_chunk) {
+      lengths();
+      sizes();
+      extremes();
+      states();
+    }
+    settings_in_turn();
+    heads();
+    tokens();
+    return std::move(cases);
+  }
+
+private:
+  std::size_t inner(const TensorInfo& t) const {
+    return static_cast<std::size_t>(std::count_if(t.dims.begin(), t.dims.end(), [&](const std::string& d) {
+      const DimInfo* dim = info.dim(d);
+      return !dim || !dim->head;
+    }));
+  }
+  Case& add(std::string label, std::vector<std::int64_t> extents, std::vector<Data> data) {
+    Case c;
+    c.label = std::move(label);
+    c.extents = std::move(extents);
+    c.data = std::move(data);
+    if (!info.has_chunk) c.mode = Mode::recurrent;
+    return cases.emplace_back(std::move(c));
+  }
+  std::int64_t many() const { return headed ? 2 : 1; }
+
+  void lengths() {
+    const std::vector<std::vector<std::int64_t>> dense =
+        quick ? std::vector<std::vector<std::int64_t>>{{1}, {15}, {63}, {100}}
+              : std::vector<std::vector<std::int64_t>>{{1}, {15}, {63}, {100}, {2000}};
+    add("lengths", {64, 64}, {{quick ? "1 15 63 100 tokens" : "1 15 63 100 2000 tokens", dense}}).heads = 1;
+    for (std::int64_t chunk : {64, 32, 16}) {
+      if (quick && chunk != 16) continue;
+      std::vector<std::vector<std::int64_t>> runs;
+      if (chunk == 32)
+        for (std::int64_t n : up_to(chunk)) runs.push_back({n});
+      else
+        runs.push_back(up_to(chunk));
+      Case& c =
+          add(fmt::format("chunks of {}", chunk), {8, 24}, {{fmt::format("each of 1 to {} tokens", chunk), runs}});
+      c.chunk = chunk;
+      c.ragged_bits = chunk == 64 ? 32 : chunk == 16 ? 64 : 0;
+    }
+    Case& ragged = add("ragged", {32, 48}, {{"0 1 5 0 64 100 1 0 tokens", {{0, 1, 5, 0, 64, 100, 1, 0}}}});
+    ragged.ragged_bits = 32;
+    ragged.heads = many();
+    ragged.ratio = grouped ? 2 : 1;
+  }
+
+  void sizes() {
+    Case& odd = add("strided", {60, 100}, {{"75 tokens, batch 2", {{75, 75}}}});
+    odd.strided = true;
+    odd.heads = many();
+    if (quick) return;
+    Case& wide = add("sizes", {96, 192}, {{"70 tokens", {{70}}}});
+    wide.ratio = grouped ? 2 : 1;
+    Case& largest = add("sizes", {256, 512}, {{"40 tokens", {{40}}}});
+    largest.any_as_io = true;
+  }
+
+  void extremes() {
+    const auto data = [&](std::int64_t tokens) {
+      std::vector<Data> list;
+      const std::vector<std::vector<std::int64_t>> run{{tokens}};
+      const std::string high = factors ? ", factors to 2" : "";
+      list.push_back({"keys correlated 0.9" + high, run, Gates::mild, 0.9, 2});
+      list.push_back({"equal keys" + high, run, Gates::mild, 1, 2});
+      if (gated) {
+        list.push_back({"gates 0 -50 -3000 -inf", run, Gates::mixed, 0, 1});
+        list.push_back({"gates 0 -50 -3000 -inf, equal keys" + high, run, Gates::mixed, 1, 2});
+      }
+      return list;
+    };
+    add("extremes", {128, 128}, data(100));
+    if (!quick) add("extremes, chunks of 64", {64, 64}, data(150)).chunk = 64;
+  }
+
+  void states() {
+    Case& v_first = add("states [V, K]", {40, 24}, {{"50 tokens, batch 2", {{50, 50}}}});
+    v_first.state_v_first = true;
+    v_first.heads = many();
+    Case& pool = add("state pool, bfloat16", {32, 48}, {{"20 0 33 1 tokens", {{20, 0, 33, 1}}}});
+    pool.ragged_bits = 32;
+    pool.states = States::pool;
+    pool.state_type = ElementType::bf16;
+    pool.index_bits = 64;
+    if (quick) return;
+    Case& in_place = add("state pool in place", {24, 40}, {{"20 tokens, batch 4", {{20, 20, 20, 20}}}});
+    in_place.states = States::in_place;
+    in_place.state_v_first = true;
+    add("initial state only", {24, 40}, {{"37 tokens", {{37}}}}).states = States::initial;
+    add("final state only", {24, 40}, {{"37 tokens", {{37}}}}).states = States::last;
+    Case& bare = add("no state, scalars given", {24, 40}, {{"37 tokens", {{37}}}});
+    bare.states = States::none;
+    bare.scalar = 0.7;
+  }
+
+  /// Each option at each other value, and each optional tensor left out where the options bring it in.
+  void settings_in_turn() {
+    std::set<std::string> seen;
+    const auto left_out = [&](const std::vector<std::pair<std::string, std::string>>& options, const std::string& how) {
+      for (const TensorInfo& t : describe(row, options).tensors) {
+        const bool input = t.kind == TensorInfo::Kind::sequence || t.kind == TensorInfo::Kind::param;
+        if (!t.optional || !input || !seen.insert(t.name).second) continue;
+        Case& c = add(fmt::format("without {}{}", t.name, how), {24, 40}, {{"37 tokens", {{37}}}});
+        c.options = options;
+        c.absent = {t.name};
+      }
+    };
+    left_out({}, "");
+    for (const OptionInfo& option : info.options)
+      for (const std::string& value : settings(option)) {
+        const std::string label = option.name + " = " + value;
+        Case& c = add(label, {24, 40}, {{"37 tokens", {{37}}}});
+        c.options = {{option.name, value}};
+        c.any_as_io = true;
+        c.ratio = grouped ? 2 : 1;
+        left_out({{option.name, value}}, ", " + label);
+      }
+  }
+
+  void heads() {
+    if (!grouped) return;
+    Case& tiled = add("4 value heads a key head, tiled", {24, 40}, {{"37 tokens", {{37}}}});
+    tiled.heads = 2;
+    tiled.ratio = 4;
+    tiled.tiled_heads = true;
+    if (quick) return;
+    Case& four = add("4 value heads a key head, grouped", {24, 40}, {{"37 tokens", {{37}}}});
+    four.heads = 2;
+    four.ratio = 4;
+  }
+
+  void tokens() {
+    if (!info.has_reference) return;
+    Case& recurrent = add("recurrent", {24, 40}, {{"33 0 1 7 tokens", {{33, 0, 1, 7}}}});
+    recurrent.mode = Mode::recurrent;
+    recurrent.ragged_bits = 32;
+    recurrent.ratio = grouped ? 2 : 1;
+    Case& step = add("step, pool in place", {64, 64}, {{"batch 4", {{1, 1, 1, 1}}}});
+    step.mode = Mode::step;
+    step.states = States::in_place;
+    step.heads = many();
+    if (info.has_chunk) {
+      Case& on = add("steps after a prefill", {24, 40}, {{"12 + 8 tokens, batch 2", {{20, 20}}}});
+      on.mode = Mode::step;
+      on.prefill = 12;
+      on.heads = many();
+      on.ratio = grouped ? 2 : 1;
+    }
+    if (quick) return;
+    Case& odd = add("step, bfloat16 states [V, K]", {60, 100}, {{"batch 2", {{1, 1}}}});
+    odd.mode = Mode::step;
+    odd.state_type = ElementType::bf16;
+    odd.state_v_first = true;
+    odd.ratio = grouped ? 2 : 1;
+    if (!gated) return;
+    Case& largest = add("step", {256, 512}, {{"gates 0 -50 -3000 -inf, batch 2", {{1, 1}}, Gates::mixed, 0, 1}});
+    largest.mode = Mode::step;
+  }
+
+  const OperatorRow& row;
+  bool quick;
+  OperatorInfo info;
+  bool gated = false, factors = false, headed = false, grouped = false;
+  std::vector<Case> cases;
+};
+
+}  // namespace
+
+OperatorInfo describe(const OperatorRow& row, const std::vector<std::pair<std::string, std::string>>& options,
+                      const std::vector<std::string>& bound) {
+  std::vector<Diagnostic> mistakes;
+  OperatorInfo info = describe(row, Config{options, bound}, mistakes);
+  if (!mistakes.empty()) throw UserError(mistakes.front().message());
+  return info;
+}
+
+std::vector<Case> cases_of(const OperatorRow& row, bool quick) { return List(row, quick).take(); }
+
+}  // namespace latile
