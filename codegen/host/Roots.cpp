@@ -5,8 +5,9 @@ namespace latile::host {
 
 using namespace tile;
 
-// Register blocks over a value: with a product, rows × vectors accumulators fill the registers that the operands
-// leave (16 of 32 for AVX-512, 8 of 16 for AVX2); without one, single rows.
+// Register blocks over a value. With a product, rows × vectors accumulators fill the registers that the operands
+// leave (16 of 32 for AVX-512, 8 of 16 for AVX2), and the rows of one block of columns follow one another, so that
+// the right operand stays near. Without one, whole rows in the order of memory.
 void KernelEmitter::over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)> body,
                                 bool has_product) {
   bool wide = l_.isa.vector_floats() == 16;
@@ -14,16 +15,22 @@ void KernelEmitter::over_blocks(std::int64_t rows, mlir::Value shape, llvm::func
   int most = wide ? 4 : 2, budget = wide ? 16 : 8;
   int across = static_cast<int>(std::min<std::int64_t>(vectors, most));
   if (vectors % across != 0 && vectors % (across - 1) == 0 && across > 2) across -= 1;
+  std::int64_t whole = vectors / across * across * l_.width;
+  int rest = static_cast<int>(vectors % across);
+  if (!has_product) {
+    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir i) {
+      l_.loop(l_.index(0), l_.index(whole), across * l_.width, [&](Ir j) { body({i, 1, j, across}); });
+      if (rest) body({i, 1, l_.index(whole), rest});
+    });
+    return;
+  }
   int down = 1;
-  if (has_product)
-    while (down * 2 * across <= budget && down * 2 <= rows) down *= 2;
-  auto row_of_blocks = [&](Ir j, int count) {
+  while (down * 2 * across <= budget && down * 2 <= rows) down *= 2;
+  auto band = [&](Ir j, int count) {
     l_.loop(l_.index(0), l_.index(rows), down, [&](Ir i) { body({i, down, j, count}); });
   };
-  std::int64_t whole = vectors / across;
-  l_.loop(l_.index(0), l_.index(whole * across * l_.width), across * l_.width,
-          [&](Ir j) { row_of_blocks(j, across); });
-  if (vectors % across) row_of_blocks(l_.index(whole * across * l_.width), static_cast<int>(vectors % across));
+  l_.loop(l_.index(0), l_.index(whole), across * l_.width, [&](Ir j) { band(j, across); });
+  if (rest) band(l_.index(whole), rest);
 }
 
 static bool holds_product(mlir::Value v, const Storage& storage, bool root = true) {

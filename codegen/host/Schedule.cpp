@@ -46,6 +46,11 @@ void Storage::visit(mlir::Operation* op) {
   auto need = [&](mlir::Value v, unsigned form) {
     if (is_wide(v)) needs_[v] |= form;
   };
+  // A row that every row of a tile reads is computed once.
+  auto repeated = [&](mlir::Value row, std::int64_t times) {
+    mlir::Operation* def = row.getDefiningOp();
+    if (times > 1 && extents(row)[0] == 1 && def && !mlir::isa<LoadOp, LoadRowsOp>(def)) need(row, plain);
+  };
   if (auto d = mlir::dyn_cast<DotOp>(op)) {
     bool column = extents(d.getTile())[1] == 1;
     if (engine_ != Bfloat16::widen && is_bfloat16_product(d)) {
@@ -60,6 +65,9 @@ void Storage::visit(mlir::Operation* op) {
       need(c.value, c.transposed ? flipped : plain);
     }
     if (is_row_product(op)) need(d.getTile(), plain);
+    if (is_outer(d)) repeated(d.getB(), extents(d.getTile())[0]);
+  } else if (auto x = mlir::dyn_cast<BroadcastOp>(op)) {
+    repeated(x.getX(), extents(x.getTile())[0]);
   } else if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
     need(operand_form(s.getA()).value, plain);
     need(s.getTile(), plain);
