@@ -1,0 +1,121 @@
+// The flat code that a scan or a kernel is translated to: instructions over one arena of doubles and one file of
+// integer registers for each thread, so that running it neither looks up nor allocates.
+#pragma once
+#include "dsl/OperatorInfo.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace latile::interpreter {
+
+/// A two-dimensional view of the arena. Broadcasts, transposes and rows are views, never copies.
+struct Tile {
+  std::int64_t offset = 0, rows = 0, cols = 0, row_stride = 0, col_stride = 0;
+  std::int64_t count() const { return rows * cols; }
+  bool dense() const { return (row_stride == cols || rows == 1) && (col_stride == 1 || cols == 1); }
+  static Tile dense(std::int64_t offset, std::int64_t rows, std::int64_t cols) { return {offset, rows, cols, cols, 1}; }
+};
+
+/// `r` are registers, `in` and `out` tiles; every `out` is dense.
+enum class Op : std::uint8_t {
+  // One operand, element-wise.
+  copy,
+  negate,
+  absolute,
+  exp,
+  exp2,
+  log,
+  log2,
+  sqrt,
+  rsqrt,
+  tanh,
+  sigmoid,
+  softplus,
+  // Two operands.
+  add,
+  subtract,
+  multiply,
+  divide,
+  maximum,
+  minimum,
+  compare,  // n: arith::CmpFPredicate; 1 or 0
+  // Three.
+  select,
+  fma,
+  select_whole,  // r0 != 0 ? in0 : in1
+  // Tiles.
+  fill,    // value
+  scalar,  // kernel argument n, a run-time scalar
+  decay,   // n: mask kind, m: stair
+  mask,    // likewise
+  diagonal,
+  dot,
+  inverse,
+  solve,
+  repeat_rows,      // n times
+  reduce,           // n: kind, m: axis
+  cumsum,           // n: exclusive, m: reverse
+  neutral,          // r0: count, n: rate, value
+  valid,            // r0: count, n: rate
+  last_valid,       // r0: count, n: rate
+  from_integer,     // r0
+  gradients_begin,  // in0: right side, out: x, then r, p, and r·r in in1, in2, in3
+  gradients_step,   // in0: map(p), out: x, in1: r, in2: p, in3: r·r
+  // Integers: r0 is the result.
+  int_constant,  // n
+  int_copy,
+  int_add,
+  int_subtract,
+  int_multiply,
+  int_divide,
+  int_ceil_divide,
+  int_remainder,
+  int_minimum,
+  int_maximum,
+  int_and,
+  int_or,
+  int_xor,
+  int_compare,  // n: arith::CmpIPredicate
+  int_select,   // r1 ? r2 : r3
+  // Positions.
+  sequence,     // r0 batch, r1 begin, r2 end of r3
+  chunk,        // r0 n, r1 batch, r2 begin, r3 position, r4 end of r5; m: chunk size
+  chunk_begin,  // r0 of r1; m: chunk size
+  rows,         // r0 first, r1 count, r2 number of r3 begin, r4 position, r5 end; m: chunk size
+  head,         // r0 of r1; n: ratio, m: 1 for tiled
+  slot,         // r0 = memory[r1]
+  // Memory: `memory` is the kernel argument.
+  load,
+  store,  // r: indices, n of them
+  load_rows,
+  store_rows,  // r0 batch, r1 first, r2 count, r3 head or -1; n: rate
+  // Control: m is the target.
+  jump,
+  jump_unless,       // r0
+  jump_unless_less,  // r0 < r1
+};
+
+struct Instruction {
+  Op op = Op::copy;
+  /// The type the result is rounded to; f64: not at all.
+  ElementType round = ElementType::f64;
+  int memory = -1;
+  Tile out;
+  Tile in[4];
+  int r[6] = {-1, -1, -1, -1, -1, -1};
+  double value = 0;
+  std::int64_t n = 0, m = 0;
+  int place = 0;  ///< index into Code::places
+};
+
+struct Code {
+  std::vector<Instruction> once;    ///< constants, run once in a thread
+  std::vector<Instruction> body;    ///< run for each program of the grid
+  std::vector<std::string> places;  ///< "file:line:column: tile.load"
+  std::int64_t arena = 0;           ///< doubles
+  int registers = 0;                ///< the first ones hold the grid's indices
+  std::vector<std::string> grid;    ///< axes
+  std::int64_t chunk = 0;           ///< rows of the axis "chunks"; 0 without one
+};
+
+}  // namespace latile::interpreter

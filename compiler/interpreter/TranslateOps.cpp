@@ -1,0 +1,328 @@
+// One op, one instruction (or none, for a view).
+#include "compiler/interpreter/Translate.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace latile::interpreter {
+namespace {
+
+const llvm::StringMap<Op>& element_wise_ops() {
+  static const llvm::StringMap<Op> ops = {
+      {"arith.negf", Op::negate},      {"math.absf", Op::absolute},     {"math.exp", Op::exp},
+      {"math.exp2", Op::exp2},         {"math.log", Op::log},           {"math.log2", Op::log2},
+      {"math.sqrt", Op::sqrt},         {"math.rsqrt", Op::rsqrt},       {"math.tanh", Op::tanh},
+      {"tile.sigmoid", Op::sigmoid},   {"tile.softplus", Op::softplus}, {"arith.addf", Op::add},
+      {"arith.subf", Op::subtract},    {"arith.mulf", Op::multiply},    {"arith.divf", Op::divide},
+      {"arith.maximumf", Op::maximum}, {"arith.minimumf", Op::minimum}, {"math.fma", Op::fma},
+      {"tile.cast", Op::copy},         {"arith.truncf", Op::copy},      {"arith.extf", Op::copy},
+  };
+  return ops;
+}
+
+const llvm::StringMap<Op>& integer_ops() {
+  static const llvm::StringMap<Op> ops = {
+      {"arith.addi", Op::int_add},
+      {"arith.subi", Op::int_subtract},
+      {"arith.muli", Op::int_multiply},
+      {"arith.divsi", Op::int_divide},
+      {"arith.ceildivsi", Op::int_ceil_divide},
+      {"arith.remsi", Op::int_remainder},
+      {"arith.minsi", Op::int_minimum},
+      {"arith.maxsi", Op::int_maximum},
+      {"arith.andi", Op::int_and},
+      {"arith.ori", Op::int_or},
+      {"arith.xori", Op::int_xor},
+      {"arith.cmpi", Op::int_compare},
+      {"arith.index_cast", Op::int_copy},
+      {"arith.extsi", Op::int_copy},
+      {"arith.extui", Op::int_copy},
+      {"arith.trunci", Op::int_copy},
+  };
+  return ops;
+}
+
+bool scalar_integer(mlir::Type type) { return mlir::isa<mlir::IntegerType, mlir::IndexType>(type); }
+
+}  // namespace
+
+void Translator::op(mlir::Operation* op) {
+  if (auto source = viewed(op, float64_)) return view(op, source);
+  if (auto inner = mlir::dyn_cast<mlir::scf::ForOp>(op)) return loop(inner);
+  if (auto inner = mlir::dyn_cast<mlir::scf::IfOp>(op)) return branch(inner);
+  if (auto inner = mlir::dyn_cast<tile::SolveOp>(op)) return conjugate_gradients(inner);
+  if (constants(op) || element_wise(op) || integers(op) || tiles(op) || positions(op) || accesses(op)) return;
+  unsupported(op);
+}
+
+void Translator::view(mlir::Operation* op, mlir::Value source) {
+  Tile from = tile(source);
+  const auto [rows, cols] = extents(op->getResult(0).getType());
+  if (mlir::isa<tile::TransposeOp>(op)) {
+    std::swap(from.row_stride, from.col_stride);
+  } else if (auto row = mlir::dyn_cast<tile::RowOp>(op)) {
+    const auto number = row.getPick() == tile::PickKind::Last ? from.rows - 1 : static_cast<std::int64_t>(row.getAt());
+    from.offset += number * from.row_stride;
+  } else {
+    if (from.rows == 1 && rows != 1) from.row_stride = 0;
+    if (from.cols == 1 && cols != 1) from.col_stride = 0;
+  }
+  from.rows = rows;
+  from.cols = cols;
+  tiles_[op->getResult(0)] = from;
+}
+
+bool Translator::constants(mlir::Operation* op) {
+  double value = 0;
+  if (auto constant = mlir::dyn_cast<tile::ConstantOp>(op)) {
+    value = constant.getValue().convertToDouble();
+  } else if (auto constant = mlir::dyn_cast<mlir::arith::ConstantOp>(op)) {
+    const mlir::Attribute attribute = constant.getValue();
+    if (const auto number = mlir::dyn_cast<mlir::IntegerAttr>(attribute)) {
+      registers_[constant] = integer(
+          number.getType().isInteger(1) ? static_cast<std::int64_t>(number.getValue().getZExtValue()) : number.getInt(),
+          op);
+      return true;
+    }
+    const auto wide = [](llvm::APFloat number) {
+      bool inexact = false;
+      number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+      return number.convertToDouble();
+    };
+    if (const auto number = mlir::dyn_cast<mlir::FloatAttr>(attribute)) {
+      value = wide(number.getValue());
+    } else if (const auto dense = mlir::dyn_cast<mlir::DenseFPElementsAttr>(attribute)) {
+      const Tile whole = place_constant(constant);
+      std::int64_t at = 0;
+      for (const auto& number : dense.getValues<llvm::APFloat>()) {
+        auto& fill = emit_once(Op::fill, op);
+        fill.value = wide(number);
+        if (dense.isSplat()) {
+          fill.out = whole;
+          break;
+        }
+        fill.out = Tile::dense(whole.offset + at++, 1, 1);
+      }
+      return true;
+    } else {
+      return false;
+    }
+  } else {
+    return false;
+  }
+  auto& fill = emit_once(Op::fill, op);
+  fill.out = place_constant(op->getResult(0));
+  fill.value = value;
+  fill.round = precision(op->getResult(0).getType());
+  return true;
+}
+
+void Translator::select(mlir::Operation* op) {
+  auto choice = mlir::cast<mlir::arith::SelectOp>(op);
+  const auto value = choice.getResult();
+  if (scalar_integer(value.getType())) {
+    registers_[value] = new_register();
+    emit(Op::int_select, op,
+         {registers_[value], reg(choice.getCondition()), reg(choice.getTrueValue()), reg(choice.getFalseValue())});
+    return;
+  }
+  const bool whole = scalar_integer(choice.getCondition().getType());
+  Tile sources[3] = {whole ? Tile() : tile(choice.getCondition()), tile(choice.getTrueValue()),
+                     tile(choice.getFalseValue())};
+  const Tile target = result(value, {choice.getTrueValue(), choice.getFalseValue()});
+  auto& instruction = emit(whole ? Op::select_whole : Op::select, op);
+  if (whole) instruction.r[0] = reg(choice.getCondition());
+  std::copy(whole ? sources + 1 : sources, sources + 3, instruction.in);
+  instruction.out = target;
+}
+
+bool Translator::element_wise(mlir::Operation* op) {
+  if (mlir::isa<mlir::arith::SelectOp>(op)) return select(op), true;
+  const auto name = op->getName().getStringRef();
+  const bool compares = name == "arith.cmpf";
+  const auto found = element_wise_ops().find(name);
+  if (!compares && found == element_wise_ops().end()) return false;
+  const auto value = op->getResult(0);
+  if (compares && !mlir::isa<mlir::RankedTensorType>(value.getType())) return false;
+  Tile sources[3];
+  for (auto [operand, source] : llvm::zip(op->getOperands(), sources)) source = tile(operand);
+  const Tile target = result(value, op->getOperands());
+  auto& instruction = emit(compares ? Op::compare : found->second, op);
+  std::copy(std::begin(sources), std::end(sources), instruction.in);
+  instruction.out = target;
+  instruction.round = precision(value.getType());
+  if (compares) instruction.n = static_cast<std::int64_t>(mlir::cast<mlir::arith::CmpFOp>(op).getPredicate());
+  return true;
+}
+
+bool Translator::integers(mlir::Operation* op) {
+  const auto found = integer_ops().find(op->getName().getStringRef());
+  if (found == integer_ops().end() || !scalar_integer(op->getResult(0).getType())) {
+    if (!mlir::isa<mlir::arith::SIToFPOp, mlir::arith::UIToFPOp>(op) || !scalar_integer(op->getOperand(0).getType()))
+      return false;
+    const Tile target = result(op->getResult(0));
+    auto& instruction = emit(Op::from_integer, op, {reg(op->getOperand(0))});
+    instruction.out = target;
+    instruction.round = precision(op->getResult(0).getType());
+    return true;
+  }
+  const int target = registers_[op->getResult(0)] = new_register();
+  const int a = reg(op->getOperand(0)), b = op->getNumOperands() > 1 ? reg(op->getOperand(1)) : -1;
+  auto& instruction = emit(found->second, op, {target, a, b});
+  if (auto compare = mlir::dyn_cast<mlir::arith::CmpIOp>(op))
+    instruction.n = static_cast<std::int64_t>(compare.getPredicate());
+  return true;
+}
+
+bool Translator::positions(mlir::Operation* op) {
+  const auto define = [&](mlir::Value value) { return registers_[value] = new_register(); };
+  if (auto sequence = mlir::dyn_cast<tile::SequenceOp>(op)) {
+    const int b = define(sequence.getBatch()), begin = define(sequence.getBegin()), end = define(sequence.getEnd());
+    emit(Op::sequence, op, {b, begin, end, reg(sequence.getN())});
+  } else if (auto chunk = mlir::dyn_cast<tile::ChunkOp>(op)) {
+    const int n = define(chunk.getN()), b = define(chunk.getBatch()), begin = define(chunk.getBegin());
+    const int position = define(chunk.getPosition()), end = define(chunk.getEnd());
+    emit(Op::chunk, op, {n, b, begin, position, end, reg(chunk.getC())}).m = static_cast<std::int64_t>(chunk.getSize());
+  } else if (auto begin = mlir::dyn_cast<tile::ChunkBeginOp>(op)) {
+    const int c = define(begin.getC());
+    emit(Op::chunk_begin, op, {c, reg(begin.getN())}).m = static_cast<std::int64_t>(begin.getSize());
+  } else if (auto rows = mlir::dyn_cast<tile::RowsOp>(op)) {
+    const auto size = mlir::cast<tile::RowsType>(rows.getRows().getType()).getSize();
+    const Rows made{new_register(), new_register(), new_register(), size};
+    emit(Op::rows, op,
+         {made.first, made.count, made.number, reg(rows.getBegin()), reg(rows.getPosition()), reg(rows.getEnd())})
+        .m = size;
+    rows_[rows.getRows()] = made;
+  } else if (auto head = mlir::dyn_cast<tile::HeadOp>(op)) {
+    const int coarse = define(head.getCoarse());
+    auto& instruction = emit(Op::head, op, {coarse, reg(head.getFine())});
+    instruction.n = static_cast<std::int64_t>(head.getRatio());
+    instruction.m = head.getMap() == tile::HeadMap::Tiled ? 1 : 0;
+  } else if (auto slot = mlir::dyn_cast<tile::SlotOp>(op)) {
+    const int target = define(slot.getSlot());
+    emit(Op::slot, op, {target, reg(slot.getN())}).memory = memory(slot.getView());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Translator::accesses(mlir::Operation* op) {
+  if (auto load = mlir::dyn_cast<tile::LoadOp>(op)) {
+    const Tile target = result(load.getTile());
+    auto& instruction = emit(Op::load, op);
+    instruction.memory = memory(load.getView());
+    instruction.out = target;
+    for (auto [number, index] : llvm::enumerate(load.getIndices())) instruction.r[number] = reg(index);
+    instruction.n = static_cast<std::int64_t>(load.getIndices().size());
+  } else if (auto store = mlir::dyn_cast<tile::StoreOp>(op)) {
+    auto& instruction = emit(Op::store, op);
+    instruction.memory = memory(store.getView());
+    instruction.in[0] = tile(store.getTile());
+    for (auto [number, index] : llvm::enumerate(store.getIndices())) instruction.r[number] = reg(index);
+    instruction.n = static_cast<std::int64_t>(store.getIndices().size());
+  } else if (auto load = mlir::dyn_cast<tile::LoadRowsOp>(op)) {
+    const Tile target = result(load.getTile());
+    const auto from = rows(op, load.getRows());
+    auto& instruction = emit(Op::load_rows, op, {reg(load.getBatch()), from.first, from.count});
+    if (load.getHead()) instruction.r[3] = reg(load.getHead());
+    instruction.memory = memory(load.getView());
+    instruction.out = target;
+    instruction.n = static_cast<std::int64_t>(load.getRate());
+  } else if (auto store = mlir::dyn_cast<tile::StoreRowsOp>(op)) {
+    const auto to = rows(op, store.getRows());
+    auto& instruction = emit(Op::store_rows, op, {reg(store.getBatch()), to.first, to.count});
+    if (store.getHead()) instruction.r[3] = reg(store.getHead());
+    instruction.memory = memory(store.getView());
+    instruction.in[0] = tile(store.getTile());
+    instruction.n = rate(op, store.getRows(), instruction.in[0].rows);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Translator::tiles(mlir::Operation* op) {
+  const auto name = op->getName().getStringRef();
+  if (!name.starts_with("tile.") || op->getNumResults() != 1 ||
+      !mlir::isa<mlir::RankedTensorType>(op->getResult(0).getType()))
+    return false;
+  const auto value = op->getResult(0);
+  Instruction made;
+  mlir::SmallVector<mlir::Value> sources, reuse;
+  const auto rows_count = [&](mlir::Value operand, std::int64_t tile_rows) {
+    made.r[0] = rows(op, operand).count;
+    made.n = rate(op, operand, tile_rows);
+  };
+  if (auto splat = mlir::dyn_cast<tile::SplatOp>(op)) {
+    made.op = Op::copy;
+    sources = {splat.getScalar()};
+  } else if (auto valid = mlir::dyn_cast<tile::ValidOp>(op)) {
+    made.op = Op::valid;
+    rows_count(valid.getRows(), extents(value.getType()).first);
+  } else if (auto count = mlir::dyn_cast<tile::CountOp>(op)) {
+    made.op = Op::from_integer;
+    made.r[0] = rows(op, count.getRows()).count;
+  } else if (auto index = mlir::dyn_cast<tile::IndexOp>(op)) {
+    made.op = Op::from_integer;
+    made.r[0] = rows(op, index.getRows()).number;
+  } else if (auto neutral = mlir::dyn_cast<tile::NeutralOp>(op)) {
+    made.op = Op::neutral;
+    sources = reuse = {neutral.getX()};
+    made.r[0] = rows(op, neutral.getRows()).count;
+    made.n = static_cast<std::int64_t>(neutral.getRate());
+    made.value = neutral.getValue().convertToDouble();
+  } else if (auto row = mlir::dyn_cast<tile::RowOp>(op)) {
+    made.op = Op::last_valid;
+    sources = {row.getX()};
+    rows_count(row.getRows(), extents(row.getX().getType()).first);
+  } else if (auto repeat = mlir::dyn_cast<tile::RepeatRowsOp>(op)) {
+    made.op = Op::repeat_rows;
+    sources = {repeat.getX()};
+    made.n = static_cast<std::int64_t>(repeat.getN());
+  } else if (auto mask = mlir::dyn_cast<tile::MaskOp>(op)) {
+    made.op = Op::mask;
+    sources = reuse = {mask.getX()};
+    made.n = static_cast<std::int64_t>(mask.getKind());
+    made.m = static_cast<std::int64_t>(mask.getStair());
+  } else if (auto diagonal = mlir::dyn_cast<tile::DiagonalOp>(op)) {
+    made.op = Op::diagonal;
+    sources = {diagonal.getX()};
+  } else if (auto reduce = mlir::dyn_cast<tile::ReduceOp>(op)) {
+    made.op = Op::reduce;
+    sources = {reduce.getX()};
+    made.n = static_cast<std::int64_t>(reduce.getKind());
+    made.m = static_cast<std::int64_t>(reduce.getAxis());
+  } else if (auto dot = mlir::dyn_cast<tile::DotOp>(op)) {
+    made.op = Op::dot;
+    sources = {dot.getA(), dot.getB()};
+  } else if (auto cumsum = mlir::dyn_cast<tile::CumsumOp>(op)) {
+    made.op = Op::cumsum;
+    sources = reuse = {cumsum.getX()};
+    made.n = cumsum.getExclusive() ? 1 : 0;
+    made.m = cumsum.getReverse() ? 1 : 0;
+  } else if (auto decay = mlir::dyn_cast<tile::DecayOp>(op)) {
+    made.op = Op::decay;
+    sources = {decay.getGr(), decay.getGc()};
+    made.n = static_cast<std::int64_t>(decay.getKind());
+    made.m = static_cast<std::int64_t>(decay.getStair());
+  } else if (auto inverse = mlir::dyn_cast<tile::InverseUnitLowerOp>(op)) {
+    made.op = Op::inverse;
+    sources = {inverse.getX()};
+  } else if (auto solve = mlir::dyn_cast<tile::SolveUnitLowerOp>(op)) {
+    made.op = Op::solve;
+    sources = {solve.getA(), solve.getB()};
+    reuse = {solve.getB()};
+  } else {
+    return false;
+  }
+  for (auto [number, source] : llvm::enumerate(sources)) made.in[number] = tile(source);
+  made.out = result(value, reuse);
+  made.round = precision(value.getType());
+  made.place = place(op);
+  code.body.push_back(made);
+  return true;
+}
+
+}  // namespace latile::interpreter
