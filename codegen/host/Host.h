@@ -5,6 +5,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/Artifact.h"
 
+namespace llvm {
+class Module;
+}
+
 namespace latile::host {
 
 /// What is written out on the way, on request.
@@ -17,6 +21,9 @@ struct Texts {
 /// Compiles a lowered module (one tile.program of launches, its tile.kernel ops) for an instruction set. False: a
 /// fault of the compiler, described in `failure`. `texts` may be null.
 bool compile_host(mlir::ModuleOp, const HostIsa&, Artifact&, std::string& failure, Texts* texts);
+
+/// Optimises, compiles and links a module of LLVM IR whose functions follow no convention of ours.
+bool compile_module(llvm::Module&, const HostIsa&, std::string& shared, std::string& failure);
 
 /// Links one relocatable object into a shared object, in this process. Any undefined symbol is an error.
 bool link_shared(const std::string& object, std::string& shared, std::string& failure);

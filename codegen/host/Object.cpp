@@ -45,6 +45,17 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const HostIsa& isa, std::str
       triple, processor(isa), "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
+void set_attributes(llvm::Module& module, const llvm::TargetMachine& machine, const HostIsa& isa) {
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", machine.getTargetCPU());
+    f.addFnAttr("prefer-vector-width", isa.vector_floats() == 16 ? "512" : "256");
+    f.addFnAttr("no-trapping-math", "true");
+    f.addFnAttr("frame-pointer", "none");
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
 // A short list instead of O2: the emitter leaves little to do, and each of these earns its time.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
@@ -108,14 +119,7 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
     }
     artifact.kernels.push_back(emitter.facts());
   }
-  for (llvm::Function& f : module) {
-    if (f.isDeclaration()) continue;
-    f.addFnAttr("target-cpu", machine->getTargetCPU());
-    f.addFnAttr("prefer-vector-width", isa.vector_floats() == 16 ? "512" : "256");
-    f.addFnAttr("no-trapping-math", "true");
-    f.addFnAttr("frame-pointer", "none");
-    f.addFnAttr(llvm::Attribute::NoUnwind);
-  }
+  set_attributes(module, *machine, isa);
   std::string invalid;
   llvm::raw_string_ostream report(invalid);
   if (llvm::verifyModule(module, &report)) {
@@ -137,6 +141,16 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
   if (!link_shared(object, artifact.binary, failure)) return false;
   clock.mark("link");
   return true;
+}
+
+bool compile_module(llvm::Module& module, const HostIsa& isa, std::string& shared, std::string& failure) {
+  std::unique_ptr<llvm::TargetMachine> machine = target_machine(isa, failure);
+  if (!machine) return false;
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  set_attributes(module, *machine, isa);
+  optimise(module, *machine);
+  return link_shared(generate(module, *machine, llvm::CodeGenFileType::ObjectFile), shared, failure);
 }
 
 }  // namespace latile::host

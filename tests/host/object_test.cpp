@@ -1,0 +1,80 @@
+// What the emitted code of the operators is made of, for each instruction set, whatever this CPU is.
+#include "compiler/Compile.h"
+#include <doctest/doctest.h>
+
+using namespace latile;
+
+namespace {
+
+Specialisation specialisation(const OperatorRow& row, const char* level, ElementType io, Mode mode) {
+  Specialisation s;
+  s.op = row.name;
+  s.mode = mode;
+  s.io = io;
+  s.extents = {{"K", 128}, {"V", 128}};
+  REQUIRE(HostIsa::named(level, s.isa));
+  s.tensors = {{"q", io, 3}, {"k", io, 3}, {"v", io, 3}};
+  if (row.name != "linear_attn") s.tensors.push_back({"g", ElementType::f32, -1});
+  if (row.name == "gated_delta_rule") s.tensors.push_back({"beta", ElementType::f32, -1});
+  s.tensors.push_back({"S.initial", ElementType::f32, 3});
+  s.tensors.push_back({"S.final", ElementType::f32, 3});
+  s.tensors.push_back({"o", io, 3});
+  return s;
+}
+
+std::string assembly(const OperatorRow& row, const Specialisation& s) {
+  std::string text;
+  CompileFailure failure;
+  REQUIRE_MESSAGE(emit_stage(row, s, Stage::assembly, text, failure), failure.text);
+  return text;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("no kernel calls anything, and each instruction set gets its own products") {
+  for (const char* level : {"x86-64-v3", "avx512", "avx512bf16", "amx"})
+    for (const OperatorRow& row : operators())
+      for (ElementType io : {ElementType::f32, ElementType::bf16}) {
+        Specialisation s = specialisation(row, level, io, Mode::prefill);
+        std::string text = assembly(row, s);
+        CAPTURE(level);
+        CAPTURE(row.name);
+        CAPTURE(name(io));
+        CHECK(count(text, "\tcall") == 0);
+        bool narrow = io == ElementType::bf16, wide_registers = std::string(level) != "x86-64-v3";
+        CHECK((count(text, "%zmm") > 0) == wide_registers);
+        CHECK((count(text, "tdpbf16ps") > 0) == (narrow && std::string(level) == "amx"));
+        CHECK((count(text, "vdpbf16ps") > 0) == (narrow && std::string(level) == "avx512bf16"));
+        if (!narrow) CHECK(count(text, "vfmadd") > 16);
+      }
+}
+
+TEST_CASE("a kernel's object is small and links alone") {
+  for (const OperatorRow& row : operators())
+    for (Mode mode : {Mode::prefill, Mode::step}) {
+      Artifact artifact;
+      CompileFailure failure;
+      REQUIRE_MESSAGE(compile(row, specialisation(row, "avx512", ElementType::f32, mode), artifact, failure), failure.text);
+      CHECK(artifact.binary.size() < 32 * 1024);
+      REQUIRE(artifact.kernels.size() == 1);
+      CHECK(artifact.kernels[0].arena_bytes % 4096 == 0);
+      CHECK(artifact.kernels[0].arena_bytes < 512 * 1024);
+    }
+}
+
+TEST_CASE("equal specialisations give equal bytes") {
+  const OperatorRow* row = find_operator("gated_delta_rule");
+  Specialisation s = specialisation(*row, "avx512", ElementType::bf16, Mode::prefill);
+  Artifact a, c;
+  CompileFailure failure;
+  REQUIRE(compile(*row, s, a, failure));
+  REQUIRE(compile(*row, s, c, failure));
+  CHECK(a.binary == c.binary);
+  CHECK(a.facts_json() == c.facts_json());
+}
