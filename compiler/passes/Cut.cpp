@@ -159,7 +159,7 @@ private:
       Value position = loop.getInductionVar();
       Value rows = RowsOp::create(builder, loc, rows_type(), sequence.getBegin(), position, sequence.getEnd());
       Value done = arith::SubIOp::create(builder, loc, position, sequence.getBegin());
-      Value number = arith::DivUIOp::create(builder, loc, done, step);
+      Value number = arith::DivSIOp::create(builder, loc, done, step);
       Place place{sequence.getBatch(), rows, arith::AddIOp::create(builder, loc, first, number)};
       IRMapping mapping;
       for (auto [i, carry] : llvm::enumerate(loop.getRegionIterArgs()))
