@@ -11,14 +11,16 @@
 namespace latile {
 
 /// All operations of the language. Composites (softmax, l2norm, silu …) are recorded as their parts.
-#define LATILE_OPS(X)                                                                                                  \
-  X(poison)                                                                                                            \
-  X(read) X(argument) X(constant) X(valid) X(count) X(index) X(iota) X(add) X(sub) X(mul) X(div) X(max) X(min)         \
-      X(select) X(neg) X(exp) X(exp2) X(log) X(log2) X(sqrt) X(rsqrt) X(sigmoid) X(tanh) X(softplus) X(stop_gradient)  \
-          X(cast) X(transpose) X(dot) X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_columns) X(cumsum) X(cummax) \
-              X(last) X(last_valid) X(pick) X(prev) X(repeat_rows) X(diagonal) X(kron_rows) X(lookup) X(mask) X(decay) \
-                  X(decayed_scores) X(decayed_apply) X(decayed_apply_transposed) X(inverse_unit_lower) X(affine_scan)  \
-                      X(logcumsumexp) X(solve) X(loop) X(custom) X(adjoint) X(program_id) X(load) X(store)
+// clang-format off
+#define LATILE_OPS(X) \
+  X(poison) X(read) X(argument) X(constant) X(valid) X(count) X(index) X(iota) \
+  X(add) X(sub) X(mul) X(div) X(max) X(min) X(select) \
+  X(neg) X(exp) X(exp2) X(log) X(log2) X(sqrt) X(rsqrt) X(sigmoid) X(tanh) X(softplus) X(stop_gradient) X(cast) \
+  X(transpose) X(dot) X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_columns) \
+  X(cumsum) X(cummax) X(last) X(last_valid) X(pick) X(prev) X(repeat_rows) X(diagonal) X(kron_rows) X(lookup) \
+  X(mask) X(decay) X(decayed_scores) X(decayed_apply) X(decayed_apply_transposed) X(inverse_unit_lower) \
+  X(affine_scan) X(logcumsumexp) X(solve) X(loop) X(custom) X(adjoint) X(program_id) X(load) X(store)
+// clang-format on
 enum class Op : std::uint8_t {
 #define LATILE_OP(name) name,
   LATILE_OPS(LATILE_OP)
