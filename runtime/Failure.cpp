@@ -30,7 +30,7 @@ std::string suggestion(const std::string& wanted, const std::vector<std::string>
   std::size_t distance = std::max<std::size_t>(2, wanted.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t d = edits(wanted, candidate);
-    if (d < distance && d < candidate.size()) best = &candidate, distance = d;
+    if (d < distance && d < std::max(wanted.size(), candidate.size())) best = &candidate, distance = d;
   }
   if (best != nullptr) return fmt::format(", did you mean '{}'?", *best);
   if (candidates.empty()) return {};
