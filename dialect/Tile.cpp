@@ -1,5 +1,6 @@
 // The dialect itself, and the text form of programs and kernels.
 #include "dialect/Tile.h"
+#include "dialect/AdjointBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -21,6 +22,7 @@ void TileDialect::initialize() {
 
 void latile::tile::register_dialects(DialectRegistry& registry) {
   registry.insert<TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
+  register_elementwise_adjoints(registry);
 }
 
 namespace {

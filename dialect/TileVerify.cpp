@@ -44,6 +44,11 @@ LogicalResult verify_mask_shape(Operation* op, RankedTensorType type, int64_t st
   return success();
 }
 
+/// The row that a recurrence over the rows of `tile` starts from.
+LogicalResult verify_start(Operation* op, RankedTensorType start, RankedTensorType tile) {
+  return expect(op, "the row it starts from", start, tile_type({1, tile.getDimSize(1)}, tile.getElementType()));
+}
+
 LogicalResult verify_rows_access(Operation* op, ViewType view, RowsType rows, bool head, RankedTensorType tile,
                                  int64_t rate) {
   int64_t leading = head ? 3 : 2;
@@ -294,6 +299,52 @@ LogicalResult RowOp::verify() {
     return emitOpError() << "row " << at << " is outside a tile of " << from.getDimSize(0) << " rows";
   return expect(*this, "the result", getTile().getType(), tile_type({1, from.getDimSize(1)}, from.getElementType()));
 }
+LogicalResult PlaceRowOp::verify() {
+  auto from = getX().getType(), to = getTile().getType();
+  if (getPick() == PickKind::LastValid && failed(rows_of(*this, getRows()))) return failure();
+  if (getPick() != PickKind::LastValid && getRows())
+    return emitOpError() << "takes a rows operand only to find the last valid row";
+  if (from.getDimSize(0) != 1 || from.getDimSize(1) != to.getDimSize(1))
+    return emitOpError() << "places one row among rows as long, not " << shape_text(from) << " in " << shape_text(to);
+  int64_t at = getAt();
+  if (getPick() == PickKind::At && (at < 0 || at >= to.getDimSize(0)))
+    return emitOpError() << "row " << at << " is outside a tile of " << to.getDimSize(0) << " rows";
+  return success();
+}
+LogicalResult PrevOp::verify() { return verify_start(*this, getFrom().getType(), getTile().getType()); }
+LogicalResult CummaxOp::verify() { return verify_start(*this, getFrom().getType(), getTile().getType()); }
+LogicalResult LogcumsumexpOp::verify() { return verify_start(*this, getZ().getType(), getTile().getType()); }
+LogicalResult AffineScanOp::verify() { return verify_start(*this, getH().getType(), getTile().getType()); }
+LogicalResult SumRowsOp::verify() {
+  auto from = getX().getType();
+  int64_t n = getN();
+  if (n < 1 || from.getDimSize(0) % n != 0)
+    return emitOpError() << "sums groups of " << n << " rows, into which " << from.getDimSize(0) << " do not divide";
+  return expect(*this, "the result", getTile().getType(),
+                tile_type({from.getDimSize(0) / n, from.getDimSize(1)}, from.getElementType()));
+}
+LogicalResult LookupOp::verify() {
+  auto square = getTransposed() ? getX().getType() : getTile().getType();
+  auto table = getTransposed() ? getTile().getType() : getX().getType();
+  int64_t rows = square.getDimSize(0), levels = 1 + llvm::Log2_64_Ceil(rows);
+  if (square.getDimSize(1) != rows || table.getDimSize(0) != rows)
+    return emitOpError() << "relates a square and as many rows of levels, not " << shape_text(square) << " and "
+                         << shape_text(table);
+  if (table.getDimSize(1) < levels)
+    return emitOpError() << "needs " << levels << " levels for " << rows << " rows, has " << table.getDimSize(1);
+  return success();
+}
+LogicalResult KronRowsOp::verify() {
+  auto from = getX().getType();
+  int64_t k = from.getDimSize(1);
+  return expect(*this, "the result", getTile().getType(),
+                tile_type({from.getDimSize(0), k * k}, from.getElementType()));
+}
+LogicalResult ContractKronOp::verify() {
+  auto x = getX().getType();
+  int64_t k = x.getDimSize(1);
+  return expect(*this, "the first operand", getM().getType(), tile_type({x.getDimSize(0), k * k}, x.getElementType()));
+}
 LogicalResult RepeatRowsOp::verify() {
   auto from = getX().getType();
   int64_t n = getN();
@@ -337,6 +388,29 @@ LogicalResult DecayOp::verify() {
     return failure();
   return getKind() == MaskKind::All ? success() : verify_mask_shape(*this, getTile().getType(), getStair());
 }
+// Scores [C, C'] between rows [C, D] with gates gr and rows [C', D] with gates gc.
+static LogicalResult verify_decayed(Operation* op, RankedTensorType scores, RankedTensorType rows,
+                                    RankedTensorType columns, RankedTensorType gr, RankedTensorType gc, MaskKind kind,
+                                    int64_t stair) {
+  if (failed(expect(op, "the rows' gate", gr, rows)) || failed(expect(op, "the columns' gate", gc, columns)))
+    return failure();
+  if (rows.getDimSize(1) != columns.getDimSize(1))
+    return op->emitOpError() << "inner extents differ: " << shape_text(rows) << " and " << shape_text(columns);
+  if (failed(expect(op, "the scores", scores,
+                    tile_type({rows.getDimSize(0), columns.getDimSize(0)}, scores.getElementType()))))
+    return failure();
+  return kind == MaskKind::All ? success() : verify_mask_shape(op, scores, stair);
+}
+LogicalResult DecayedScoresOp::verify() {
+  return verify_decayed(*this, getTile().getType(), getQ().getType(), getK().getType(), getGr().getType(),
+                        getGc().getType(), getKind(), getStair());
+}
+LogicalResult DecayedApplyOp::verify() {
+  auto rows = getTransposed() ? getX().getType() : getTile().getType();
+  auto columns = getTransposed() ? getTile().getType() : getX().getType();
+  return verify_decayed(*this, getA().getType(), rows, columns, getGr().getType(), getGc().getType(), getKind(),
+                        getStair());
+}
 LogicalResult InverseUnitLowerOp::verify() {
   auto type = getTile().getType();
   if (type.getDimSize(0) != type.getDimSize(1)) return emitOpError() << "inverts a square, not " << shape_text(type);
@@ -357,5 +431,17 @@ LogicalResult SolveOp::verify() {
   if (map.getNumArguments() != 1 || map.getArgument(0).getType() != type || !yield || yield.getValues().size() != 1 ||
       yield.getValues()[0].getType() != type)
     return emitOpError() << "region maps one " << type << " to another";
+  return success();
+}
+LogicalResult CustomOp::verify() {
+  Type x = getX().getType(), y = getTile().getType();
+  auto maps = [](Block& block, TypeRange from, Type to) {
+    auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+    return TypeRange(block.getArgumentTypes()) == from && yield && yield.getValues().size() == 1 &&
+           yield.getValues()[0].getType() == to;
+  };
+  if (!maps(getForward().front(), {x}, y)) return emitOpError() << "first region maps " << x << " to " << y;
+  if (!maps(getAdjoint().front(), {x, y, y}, x))
+    return emitOpError() << "second region maps x, y and the gradient of y to the gradient of x, " << x;
   return success();
 }
