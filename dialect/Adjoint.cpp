@@ -21,7 +21,7 @@ LogicalResult build_reverse(OpBuilder& builder, ArrayRef<Operation*> ops, Gradie
     auto operands = adjoint.buildAdjoint(builder, upstream);
     for (auto [operand, gradient] : llvm::zip(op->getOperands(), operands))
       accumulate(builder, op->getLoc(), gradients, operand, gradient);
-    adjoint.buildCapturedAdjoints(builder, operands, gradients);
+    if (failed(adjoint.buildCapturedAdjoints(builder, operands, gradients))) return failure();
   }
   return success();
 }

@@ -71,7 +71,7 @@ private:
   mlir::Location loc_;
 };
 
-/// Gives ops of arith and math their AdjointInterface.
-void register_elementwise_adjoints(mlir::DialectRegistry&);
+/// Gives ops of arith and math their AdjointInterface; both dialects are loaded.
+void attach_elementwise_adjoints(mlir::MLIRContext*);
 
 }  // namespace latile::tile

@@ -1,6 +1,5 @@
 // Reverse mode of the arith and math ops that bodies use.
 #include "dialect/AdjointBuilder.h"
-#include "mlir/IR/DialectRegistry.h"
 #include <numbers>
 
 using namespace mlir;
@@ -63,17 +62,13 @@ template <typename Op, auto build> void attach(MLIRContext* context) {
 
 }  // namespace
 
-void register_elementwise_adjoints(DialectRegistry& registry) {
-  registry.addExtension(+[](MLIRContext* context, arith::ArithDialect*) {
-    attach<arith::AddFOp, add>(context), attach<arith::SubFOp, sub>(context), attach<arith::MulFOp, mul>(context);
-    attach<arith::DivFOp, div>(context), attach<arith::NegFOp, neg>(context), attach<arith::MaximumFOp, max>(context);
-    attach<arith::MinimumFOp, min>(context), attach<arith::SelectOp, select>(context);
-  });
-  registry.addExtension(+[](MLIRContext* context, math::MathDialect*) {
-    attach<math::ExpOp, exp>(context), attach<math::Exp2Op, exp2>(context), attach<math::LogOp, log>(context);
-    attach<math::Log2Op, log2>(context), attach<math::SqrtOp, sqrt>(context), attach<math::RsqrtOp, rsqrt>(context);
-    attach<math::TanhOp, tanh>(context);
-  });
+void attach_elementwise_adjoints(MLIRContext* context) {
+  attach<arith::AddFOp, add>(context), attach<arith::SubFOp, sub>(context), attach<arith::MulFOp, mul>(context);
+  attach<arith::DivFOp, div>(context), attach<arith::NegFOp, neg>(context), attach<arith::MaximumFOp, max>(context);
+  attach<arith::MinimumFOp, min>(context), attach<arith::SelectOp, select>(context);
+  attach<math::ExpOp, exp>(context), attach<math::Exp2Op, exp2>(context), attach<math::LogOp, log>(context);
+  attach<math::Log2Op, log2>(context), attach<math::SqrtOp, sqrt>(context), attach<math::RsqrtOp, rsqrt>(context);
+  attach<math::TanhOp, tanh>(context);
 }
 
 }  // namespace latile::tile

@@ -18,11 +18,11 @@ void TileDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/TileOps.cpp.inc"
       >();
+  attach_elementwise_adjoints(getContext());
 }
 
 void latile::tile::register_dialects(DialectRegistry& registry) {
   registry.insert<TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
-  register_elementwise_adjoints(registry);
 }
 
 namespace {

@@ -216,7 +216,7 @@ Operands SolveOp::buildAdjoint(OpBuilder& builder, Value upstream) {
   getMap().cloneInto(&adjoint.getMap(), mapping);
   return {adjoint.getTile()};
 }
-void SolveOp::buildCapturedAdjoints(OpBuilder& builder, ArrayRef<Value> operands, Gradients& gradients) {
+LogicalResult SolveOp::buildCapturedAdjoints(OpBuilder& builder, ArrayRef<Value> operands, Gradients& gradients) {
   AdjointBuilder b(builder, getLoc());
   Block& map = getMap().front();
   IRMapping mapping;
@@ -226,7 +226,7 @@ void SolveOp::buildCapturedAdjoints(OpBuilder& builder, ArrayRef<Value> operands
   for (Operation& op : map.without_terminator()) ops.push_back(builder.clone(op, mapping));
   Value image = mapping.lookupOrDefault(cast<YieldOp>(map.getTerminator()).getValues()[0]);
   inside[image] = b.neg(operands[0]);
-  if (failed(build_reverse(builder, ops, inside))) return;
+  if (failed(build_reverse(builder, ops, inside))) return failure();
   llvm::DenseSet<Value> own;
   for (Operation* op : ops) own.insert(op->result_begin(), op->result_end());
   own.insert(getTile());
@@ -236,6 +236,7 @@ void SolveOp::buildCapturedAdjoints(OpBuilder& builder, ArrayRef<Value> operands
     for (Value operand : op->getOperands())
       if (!own.contains(operand)) captured.insert(operand);
   for (Value value : captured) accumulate(builder, getLoc(), gradients, value, inside.lookup(value));
+  return success();
 }
 Operands CustomOp::buildAdjoint(OpBuilder& builder, Value upstream) {
   Block& adjoint = getAdjoint().front();

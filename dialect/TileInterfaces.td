@@ -17,11 +17,11 @@ def Tile_AdjointInterface : OpInterface<"AdjointInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$upstream)>,
     InterfaceMethod<[{
       Builds the gradients of values that the op's regions capture, added to those in `gradients`. `operands` are what
-      buildAdjoint gave. Ops without regions have nothing to do.
-    }], "void", "buildCapturedAdjoints",
+      buildAdjoint gave. Ops without regions have nothing to do. Fails where an op inside has no adjoint (reported).
+    }], "::llvm::LogicalResult", "buildCapturedAdjoints",
       (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<::mlir::Value>":$operands,
            "::llvm::DenseMap<::mlir::Value, ::mlir::Value> &":$gradients),
-      /*methodBody=*/"", /*defaultImplementation=*/"(void)builder, (void)operands, (void)gradients;">
+      /*methodBody=*/"", /*defaultImplementation=*/"(void)builder, (void)operands, (void)gradients; return ::mlir::success();">
   ];
 }
 #endif
