@@ -28,7 +28,7 @@ enum class Schedule : std::uint8_t {
 struct PipelineOptions {
   Schedule schedule = Schedule::fused;
   /// Called after each pass with its name; failure stops the pipeline.
-  std::function<mlir::LogicalResult(std::string_view pass, mlir::ModuleOp)> after;
+  std::function<mlir::LogicalResult(std::string_view pass, mlir::ModuleOp)> after = nullptr;
 };
 
 /// Recorded module to kernels. Failure has been reported as a diagnostic.

@@ -124,6 +124,8 @@ void KernelBuilder::clone(Operation* op, IRMapping& mapping, Value rows) {
     if (auto count = dyn_cast<CountOp>(copy)) count.getRowsMutable().assign(rows);
     if (auto index = dyn_cast<IndexOp>(copy)) index.getRowsMutable().assign(rows);
     if (auto neutral = dyn_cast<NeutralOp>(copy)) neutral.getRowsMutable().assign(rows);
+    if (auto placed = dyn_cast<PlaceRowOp>(copy); placed && placed.getPick() == PickKind::LastValid)
+      placed.getRowsMutable().assign(rows);
     if (auto row = dyn_cast<RowOp>(copy); row && row.getPick() == PickKind::LastValid)
       row.getRowsMutable().assign(rows);
   });

@@ -2,6 +2,8 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "compiler/Emit.h"
 #include "tests/passes/ScanData.h"
+#include <bit>
+#include <cmath>
 #include <doctest/doctest.h>
 
 using namespace latile;
@@ -110,5 +112,43 @@ TEST_CASE("one head map or the other") {
     s.head_ratio = 3;
     s.tiled_heads = tiled;
     check(s, {});
+  }
+}
+
+TEST_CASE("rewrites of bfloat16 bodies round no worse than the recorded body") {
+  auto s = specialise("gated_delta_rule", Mode::prefill, delta, {{"qk_l2norm", "true"}, {"beta", "sigmoid"}});
+  s.io = ElementType::bf16;
+  s.chunk = 32;
+  s.extents = {{"K", 32}, {"V", 24}};
+  for (auto& tensor : s.tensors)
+    if (tensor.name.size() == 1 && tensor.name != "g") tensor.type = ElementType::bf16;
+  auto recorded = emit(s);
+  Data exact = data_for(*recorded, {.lengths = {100, 100}}, 7);
+  for (const char* name : {"q", "k", "v"})
+    for (double& x : exact.arrays[name].data) {
+      // Both runs see the same bfloat16 numbers.
+      auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+      x = std::bit_cast<float>(bits & 0xffff0000u);
+    }
+  auto error = [&](mlir::ModuleOp module) {
+    Data rounded = exact;
+    run(module, rounded, {.float64 = false});
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < exact.arrays["o"].data.size(); ++i) {
+      double x = exact.arrays["o"].data[i], d = rounded.arrays["o"].data[i] - x;
+      difference += d * d, size += x * x;
+    }
+    return std::sqrt(difference / size);
+  };
+  Data before = exact;
+  run(*recorded, before);
+  exact.arrays["o"] = before.arrays["o"];
+  const double budget = error(*recorded);
+  CHECK(budget > 1e-4);
+  for (Schedule schedule : {Schedule::fused, Schedule::prepare, Schedule::cut}) {
+    mlir::OwningOpRef<mlir::ModuleOp> lowered(recorded->clone());
+    REQUIRE(mlir::succeeded(lower_to_kernels(*lowered, {.schedule = schedule})));
+    CHECK(error(*lowered) <= 1.5 * budget);
+    MESSAGE("schedule " << static_cast<int>(schedule) << ": " << error(*lowered) << " of " << budget);
   }
 }
