@@ -45,7 +45,8 @@ struct InterpreterOptions {
 /// Sentences that begin with the source location and name of the op; empty when the run was sound. At most 100.
 /// Mistakes of binding (a tensor that is missing or has another extent) and ops without a meaning here are found
 /// before anything runs. With `sanitize`: reads of elements that nothing wrote (outputs, workspace), elements that
-/// two programs of one launch write, elements that one program reads and another writes.
+/// two programs of one launch write, elements that one program reads and another writes; of each op and tensor the
+/// first.
 struct InterpreterReport {
   std::vector<std::string> problems;
   bool ok() const { return problems.empty(); }

@@ -58,6 +58,18 @@ enum class Op : std::uint8_t {
   neutral,          // r0: count, n: rate, value
   valid,            // r0: count, n: rate
   last_valid,       // r0: count, n: rate
+  place_row,        // n: the row, or -1 and the last valid one of r0: count, m: rate
+  running_maximum,  // from in1
+  running_logsumexp,
+  affine_scan,     // g, x, from; n: reverse
+  shift_rows,      // x, from; n: reverse
+  decayed_scores,  // q, k, gr, gc; n: mask kind, m: stair
+  decayed_apply,   // a, x, gr, gc; likewise
+  decayed_apply_transposed,
+  sum_rows,  // n rows
+  kron_rows,
+  contract_kron,    // m, x
+  lookup,           // n: transposed
   from_integer,     // r0
   gradients_begin,  // in0: right side, out: x, then r, p, and r·r in in1, in2, in3
   gradients_step,   // in0: map(p), out: x, in1: r, in2: p, in3: r·r

@@ -257,8 +257,16 @@ void Run::launch(tile::LaunchOp op) {
   std::vector<std::string> problems;
   if (!kernel)
     problems.push_back(place_of(op) + " names no kernel: @" + op.getKernel().str());
-  else if (const auto code = translate(kernel, options_.float64, problems); problems.empty())
-    run_code(code, op.getOperands());
+  else if (auto code = translate(kernel, options_.float64, problems); problems.empty()) {
+    // A kernel over chunks that asks for no rows: its workspace tells their size.
+    for (auto operand : op.getOperands())
+      if (auto space = operand.getDefiningOp<tile::WorkspaceOp>(); space && code.chunk == 0)
+        code.chunk = static_cast<std::int64_t>(space.getChunk());
+    if (code.chunk == 0 && llvm::is_contained(code.grid, "chunks"))
+      problems.push_back(place_of(op) + " runs over chunks of unknown size: no tile.chunk, no workspace");
+    else
+      run_code(code, op.getOperands());
+  }
   for (const auto& problem : problems) say(problem);
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/interpreter/Machine.h"
 #include "compiler/interpreter/Loops.h"
+#include "compiler/interpreter/Recurrences.h"
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -33,6 +34,7 @@ private:
   bool execute_integer(const Instruction& i, std::size_t& next);
   void execute_memory(const Instruction& i);
   void execute_tile(const Instruction& i);
+  bool execute_recurrence(const Instruction& i);
 
   Access access(const Instruction& i) const {
     return {launch_.code.places[i.place], launch_.number, program_, report_};
@@ -204,7 +206,36 @@ void Worker::execute_memory(const Instruction& i) {
   }
 }
 
+bool Worker::execute_recurrence(const Instruction& i) {
+  const std::int64_t rows = i.out.rows, cols = i.out.cols;
+  double* to = out(i.out);
+  const auto a = in(i.in[0]), b = in(i.in[1]), c = in(i.in[2]), d = in(i.in[3]);
+  switch (i.op) {
+  case Op::place_row: {
+    const std::int64_t row = i.n >= 0 ? i.n : std::clamp<std::int64_t>(reg(i, 0) * i.m - 1, 0, rows - 1);
+    std::fill_n(to, rows * cols, 0.0);
+    unary(Op::copy, to + row * cols, a, 1, cols);
+    return true;
+  }
+  case Op::running_maximum: running_maximum(to, a, b, rows, cols); return true;
+  case Op::running_logsumexp: running_logsumexp(to, a, b, rows, cols); return true;
+  case Op::affine_scan: affine_scan(to, a, b, c, rows, cols, i.n != 0); return true;
+  case Op::shift_rows: shift_rows(to, a, b, rows, cols, i.n != 0); return true;
+  case Op::decayed_scores: decayed_scores(to, a, b, c, d, rows, cols, i.in[0].cols, {i.n, i.m}); return true;
+  case Op::decayed_apply:
+  case Op::decayed_apply_transposed:
+    decayed_apply(to, a, b, c, d, i.in[0].rows, i.in[0].cols, cols, {i.n, i.m}, i.op == Op::decayed_apply_transposed);
+    return true;
+  case Op::sum_rows: sum_rows(to, a, rows, cols, i.n); return true;
+  case Op::kron_rows: kron_rows(to, a, rows, i.in[0].cols); return true;
+  case Op::contract_kron: contract_kron(to, a, b, rows, cols); return true;
+  case Op::lookup: i.n != 0 ? gather_fenwick(to, a, rows, cols) : lookup_fenwick(to, a, rows); return true;
+  default: return false;
+  }
+}
+
 void Worker::execute_tile(const Instruction& i) {
+  if (execute_recurrence(i)) return;
   const std::int64_t rows = i.out.rows, cols = i.out.cols;
   double* to = out(i.out);
   switch (i.op) {

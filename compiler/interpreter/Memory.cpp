@@ -64,9 +64,9 @@ void store_element(ElementType type, char* address, double value) {
 
 }  // namespace
 
-void Report::add(const std::string& sentence) {
+void Report::add_once(const std::string& key, const std::string& sentence) {
   const std::lock_guard lock(mutex_);
-  if (sentences_.size() < 100 && seen_.emplace(sentence, true).second) sentences_.push_back(sentence);
+  if (sentences_.size() < 100 && seen_.emplace(key, true).second) sentences_.push_back(sentence);
 }
 
 std::size_t bytes(ElementType type) {
@@ -150,21 +150,24 @@ void Memory::watch(std::int64_t offset, bool writes, const Access& access) const
   auto& cell = shadow->at(data + offset * static_cast<std::int64_t>(bytes(type)));
   const auto other_wrote = cell.write_launch == access.launch && cell.writer != 0 && cell.writer != access.program;
   const auto other_read = cell.read_launch == access.launch && cell.reader != 0 && cell.reader != access.program;
-  const auto tell = [&](const std::string& what) { access.report.add(access.place + " " + what); };
+  // One op and one tensor have one sentence of a kind, about the first element.
+  const auto tell = [&](const char* verb, const char* what) {
+    access.report.add_once(access.place + name + what, access.place + " " + verb + " " + element(offset) + what);
+  };
   if (writes) {
     if (other_wrote)
-      tell("writes " + element(offset) + ", which another program of the same launch writes");
+      tell("writes", ", which another program of the same launch writes");
     else if (other_read)
-      tell("writes " + element(offset) + ", which another program of the same launch reads");
+      tell("writes", ", which another program of the same launch reads");
     cell.write_launch = access.launch;
     cell.writer = access.program;
     cell.initialised = true;
     return;
   }
   if (!cell.initialised)
-    tell("reads " + element(offset) + ", which nothing has written");
+    tell("reads", ", which nothing has written");
   else if (other_wrote)
-    tell("reads " + element(offset) + ", which another program of the same launch writes");
+    tell("reads", ", which another program of the same launch writes");
   // Several readers: keep one that is not the writer, so that a program's own read hides nobody else's.
   if (!other_read) {
     cell.read_launch = access.launch;

@@ -13,7 +13,9 @@ namespace latile::interpreter {
 /// Sentences of one interpretation, each once, at most 100.
 class Report {
 public:
-  void add(const std::string& sentence);
+  void add(const std::string& sentence) { add_once(sentence, sentence); }
+  /// Only the first sentence of those with one key.
+  void add_once(const std::string& key, const std::string& sentence);
   std::vector<std::string> take() { return std::move(sentences_); }
   bool empty() const { return sentences_.empty(); }
 

@@ -41,6 +41,8 @@ public:
   /// Memory that nothing else has used, for what is set once before the code runs.
   std::int64_t fresh(std::int64_t count);
   void release(std::int64_t offset);
+  /// Numbers in the range at `offset`.
+  std::int64_t count(std::int64_t offset) const { return counts_.at(offset); }
   /// Takes back a given range if it is free.
   bool take(std::int64_t offset);
   std::int64_t size() const { return size_; }

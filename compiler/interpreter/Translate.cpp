@@ -136,7 +136,9 @@ Tile Translator::result(mlir::Value value, mlir::ValueRange reuse) {
   const auto [rows, cols] = extents(value.getType());
   auto* op = value.getDefiningOp();
   const auto found = preferred_.find(value);
-  const std::int64_t wanted = found == preferred_.end() ? -1 : found->second;
+  // A carry may be a row of what is made here: then its storage is too small.
+  const bool fits = found != preferred_.end() && pool_.count(found->second) == rows * cols;
+  const std::int64_t wanted = fits ? found->second : -1;
   const auto place = [&](std::int64_t offset) {
     storage_[value] = offset;
     return tiles_[value] = Tile::dense(offset, rows, cols);

@@ -81,6 +81,7 @@ private:
   void loop(mlir::scf::ForOp loop);
   void branch(mlir::scf::IfOp branch);
   void conjugate_gradients(tile::SolveOp solve);
+  void custom(tile::CustomOp custom);
   void yield(mlir::ValueRange values, llvm::ArrayRef<mlir::Value> targets, mlir::Operation* at);
   /// The memory of carried values may serve others in the body; from the yield on it is theirs alone.
   void reserve(llvm::ArrayRef<mlir::Value> carried);

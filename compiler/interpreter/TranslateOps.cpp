@@ -52,6 +52,7 @@ void Translator::op(mlir::Operation* op) {
   if (auto inner = mlir::dyn_cast<mlir::scf::ForOp>(op)) return loop(inner);
   if (auto inner = mlir::dyn_cast<mlir::scf::IfOp>(op)) return branch(inner);
   if (auto inner = mlir::dyn_cast<tile::SolveOp>(op)) return conjugate_gradients(inner);
+  if (auto inner = mlir::dyn_cast<tile::CustomOp>(op)) return custom(inner);
   if (constants(op) || element_wise(op) || integers(op) || tiles(op) || positions(op) || accesses(op)) return;
   unsupported(op);
 }
@@ -240,88 +241,6 @@ bool Translator::accesses(mlir::Operation* op) {
   } else {
     return false;
   }
-  return true;
-}
-
-bool Translator::tiles(mlir::Operation* op) {
-  const auto name = op->getName().getStringRef();
-  if (!name.starts_with("tile.") || op->getNumResults() != 1 ||
-      !mlir::isa<mlir::RankedTensorType>(op->getResult(0).getType()))
-    return false;
-  const auto value = op->getResult(0);
-  Instruction made;
-  mlir::SmallVector<mlir::Value> sources, reuse;
-  const auto rows_count = [&](mlir::Value operand, std::int64_t tile_rows) {
-    made.r[0] = rows(op, operand).count;
-    made.n = rate(op, operand, tile_rows);
-  };
-  if (auto splat = mlir::dyn_cast<tile::SplatOp>(op)) {
-    made.op = Op::copy;
-    sources = {splat.getScalar()};
-  } else if (auto valid = mlir::dyn_cast<tile::ValidOp>(op)) {
-    made.op = Op::valid;
-    rows_count(valid.getRows(), extents(value.getType()).first);
-  } else if (auto count = mlir::dyn_cast<tile::CountOp>(op)) {
-    made.op = Op::from_integer;
-    made.r[0] = rows(op, count.getRows()).count;
-  } else if (auto index = mlir::dyn_cast<tile::IndexOp>(op)) {
-    made.op = Op::from_integer;
-    made.r[0] = rows(op, index.getRows()).number;
-  } else if (auto neutral = mlir::dyn_cast<tile::NeutralOp>(op)) {
-    made.op = Op::neutral;
-    sources = reuse = {neutral.getX()};
-    made.r[0] = rows(op, neutral.getRows()).count;
-    made.n = static_cast<std::int64_t>(neutral.getRate());
-    made.value = neutral.getValue().convertToDouble();
-  } else if (auto row = mlir::dyn_cast<tile::RowOp>(op)) {
-    made.op = Op::last_valid;
-    sources = {row.getX()};
-    rows_count(row.getRows(), extents(row.getX().getType()).first);
-  } else if (auto repeat = mlir::dyn_cast<tile::RepeatRowsOp>(op)) {
-    made.op = Op::repeat_rows;
-    sources = {repeat.getX()};
-    made.n = static_cast<std::int64_t>(repeat.getN());
-  } else if (auto mask = mlir::dyn_cast<tile::MaskOp>(op)) {
-    made.op = Op::mask;
-    sources = reuse = {mask.getX()};
-    made.n = static_cast<std::int64_t>(mask.getKind());
-    made.m = static_cast<std::int64_t>(mask.getStair());
-  } else if (auto diagonal = mlir::dyn_cast<tile::DiagonalOp>(op)) {
-    made.op = Op::diagonal;
-    sources = {diagonal.getX()};
-  } else if (auto reduce = mlir::dyn_cast<tile::ReduceOp>(op)) {
-    made.op = Op::reduce;
-    sources = {reduce.getX()};
-    made.n = static_cast<std::int64_t>(reduce.getKind());
-    made.m = static_cast<std::int64_t>(reduce.getAxis());
-  } else if (auto dot = mlir::dyn_cast<tile::DotOp>(op)) {
-    made.op = Op::dot;
-    sources = {dot.getA(), dot.getB()};
-  } else if (auto cumsum = mlir::dyn_cast<tile::CumsumOp>(op)) {
-    made.op = Op::cumsum;
-    sources = reuse = {cumsum.getX()};
-    made.n = cumsum.getExclusive() ? 1 : 0;
-    made.m = cumsum.getReverse() ? 1 : 0;
-  } else if (auto decay = mlir::dyn_cast<tile::DecayOp>(op)) {
-    made.op = Op::decay;
-    sources = {decay.getGr(), decay.getGc()};
-    made.n = static_cast<std::int64_t>(decay.getKind());
-    made.m = static_cast<std::int64_t>(decay.getStair());
-  } else if (auto inverse = mlir::dyn_cast<tile::InverseUnitLowerOp>(op)) {
-    made.op = Op::inverse;
-    sources = {inverse.getX()};
-  } else if (auto solve = mlir::dyn_cast<tile::SolveUnitLowerOp>(op)) {
-    made.op = Op::solve;
-    sources = {solve.getA(), solve.getB()};
-    reuse = {solve.getB()};
-  } else {
-    return false;
-  }
-  for (auto [number, source] : llvm::enumerate(sources)) made.in[number] = tile(source);
-  made.out = result(value, reuse);
-  made.round = precision(value.getType());
-  made.place = place(op);
-  code.body.push_back(made);
   return true;
 }
 

@@ -88,7 +88,8 @@ std::string small(const std::string& ops) {
          "%at: !tile.view<?xi32>) attributes {grid = [\"N\"], arg_names = [\"sequences\", \"x\", \"y\", \"at\"]} {\n" +
          ops +
          "}\ntile.program @p(%seq: !tile.sequences<dense>, %x: !tile.view<?x2xf32>, %y: !tile.view<?x2xf32>, "
-         "%at: !tile.view<?xi32>) attributes {arg_names = [\"sequences\", \"x\", \"y\", \"at\"]} {\n  tile.launch @k(%seq, %x, "
+         "%at: !tile.view<?xi32>) attributes {arg_names = [\"sequences\", \"x\", \"y\", \"at\"]} {\n  tile.launch "
+         "@k(%seq, %x, "
          "%y, %at) : !tile.sequences<dense>, !tile.view<?x2xf32>, !tile.view<?x2xf32>, !tile.view<?xi32>\n}\n";
 }
 
@@ -142,34 +143,37 @@ TEST_CASE("slots and negative indices") {
 
 TEST_CASE("branches give values and skip stores") {
   auto data = small_data();
-  run(*parse(small(load +
-                   "  %zero = arith.constant 0 : index\n  %two = arith.constant 2 : index\n"
-                   "  %odd = arith.remsi %n, %two : index\n  %is = arith.cmpi eq, %odd, %zero : index\n"
-                   "  %u, %i = scf.if %is -> (tensor<1x2xf32>, index) {\n"
-                   "    %d = arith.addf %t, %t : tensor<1x2xf32>\n    scf.yield %d, %n : tensor<1x2xf32>, index\n"
-                   "  } else {\n    %m = arith.subi %zero, %n : index\n    scf.yield %t, %m : tensor<1x2xf32>, index\n  }\n"
-                   "  tile.store %u, %y[%i] : tensor<1x2xf32>, !tile.view<?x2xf32>\n")),
+  run(*parse(small(
+          load +
+          "  %zero = arith.constant 0 : index\n  %two = arith.constant 2 : index\n"
+          "  %odd = arith.remsi %n, %two : index\n  %is = arith.cmpi eq, %odd, %zero : index\n"
+          "  %u, %i = scf.if %is -> (tensor<1x2xf32>, index) {\n"
+          "    %d = arith.addf %t, %t : tensor<1x2xf32>\n    scf.yield %d, %n : tensor<1x2xf32>, index\n"
+          "  } else {\n    %m = arith.subi %zero, %n : index\n    scf.yield %t, %m : tensor<1x2xf32>, index\n  }\n"
+          "  tile.store %u, %y[%i] : tensor<1x2xf32>, !tile.view<?x2xf32>\n")),
       data);
   CHECK(data.arrays["y"].data == std::vector<double>{0, 2, 77, 77, 8, 10});
 }
 
 TEST_CASE("loop-carried values that change places") {
   auto data = small_data();
-  run(*parse(small("  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n  %three = arith.constant 3 : index\n"
-                   "  %a0 = tile.load %x[%zero] : !tile.view<?x2xf32> -> tensor<1x2xf32>\n"
-                   "  %b0 = tile.load %x[%one] : !tile.view<?x2xf32> -> tensor<1x2xf32>\n"
-                   "  %a, %b = scf.for %i = %zero to %three step %one iter_args(%p = %a0, %q = %b0) -> (tensor<1x2xf32>, "
-                   "tensor<1x2xf32>) {\n"
-                   "    %s = arith.addf %p, %q : tensor<1x2xf32>\n"
-                   "    scf.yield %q, %s : tensor<1x2xf32>, tensor<1x2xf32>\n  }\n"
-                   "  tile.store %b, %y[%n] : tensor<1x2xf32>, !tile.view<?x2xf32>\n")),
+  run(*parse(small(
+          "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n  %three = arith.constant 3 : index\n"
+          "  %a0 = tile.load %x[%zero] : !tile.view<?x2xf32> -> tensor<1x2xf32>\n"
+          "  %b0 = tile.load %x[%one] : !tile.view<?x2xf32> -> tensor<1x2xf32>\n"
+          "  %a, %b = scf.for %i = %zero to %three step %one iter_args(%p = %a0, %q = %b0) -> (tensor<1x2xf32>, "
+          "tensor<1x2xf32>) {\n"
+          "    %s = arith.addf %p, %q : tensor<1x2xf32>\n"
+          "    scf.yield %q, %s : tensor<1x2xf32>, tensor<1x2xf32>\n  }\n"
+          "  tile.store %b, %y[%n] : tensor<1x2xf32>, !tile.view<?x2xf32>\n")),
       data);
   // (0, 1), (2, 3), then 2 4, 4 7, 6 ...: Fibonacci from 0, 2 and from 1, 3.
   CHECK(data.arrays["y"].data == std::vector<double>{6, 11, 6, 11, 6, 11});
 }
 
 TEST_CASE("a read of what nothing wrote") {
-  const auto module = parse(replaced(cut, "  tile.store %s, %w[%c, %h] : tensor<4x3xf32>, !tile.view<?x?x4x3xf32>\n", ""));
+  const auto module =
+      parse(replaced(cut, "  tile.store %s, %w[%c, %h] : tensor<4x3xf32>, !tile.view<?x?x4x3xf32>\n", ""));
   expect(*module, cut_data(), {"test.mlir:", "tile.load reads 'squares'[0, 0, 0, 0]", "which nothing has written"});
 }
 
@@ -205,7 +209,8 @@ TEST_CASE("an element that one program reads and another writes, through overlap
                                             store)),
                                inputs, {.sanitize = true});
   REQUIRE(!clash.ok());
-  CHECK(clash.problems[0].find("reads 'x'[0, 0], which another program of the same launch writes") != std::string::npos);
+  CHECK(clash.problems[0].find("reads 'x'[0, 0], which another program of the same launch writes") !=
+        std::string::npos);
   CHECK(interpret(*parse(small(load + store)), inputs, {.sanitize = true}).ok());
 }
 

@@ -75,7 +75,8 @@ TEST_CASE("element-wise ops") {
     for (std::size_t i = 0; i < o.data.size(); ++i) {
       CAPTURE(x.data[i]);
       const double want = f(x.data[i]);
-      CHECK((std::isnan(want) ? std::isnan(o.data[i]) : o.data[i] == want || o.data[i] == doctest::Approx(want).epsilon(1e-14)));
+      CHECK((std::isnan(want) ? std::isnan(o.data[i])
+                              : o.data[i] == want || o.data[i] == doctest::Approx(want).epsilon(1e-14)));
     }
   }
   CHECK(std::exp2(-INFINITY) == 0);
@@ -114,8 +115,9 @@ TEST_CASE("two operands, broadcast from a row, a column and one entry; maximum k
 
 TEST_CASE("a value and its transpose, in one op") {
   Samples s;
-  const auto o = apply([](Body& b, Value, Value y) { return b.add(b.same("arith.negf", y), b.transpose(b.same("arith.negf", y))); },
-                       s.x, s.y, C);
+  const auto o = apply(
+      [](Body& b, Value, Value y) { return b.add(b.same("arith.negf", y), b.transpose(b.same("arith.negf", y))); }, s.x,
+      s.y, C);
   const auto p = apply(
       [](Body& b, Value, Value y) {
         const auto n = b.same("arith.negf", y);
@@ -173,11 +175,13 @@ TEST_CASE("masks, decay, cumsum, reduce, diagonal, repeat") {
         return b.decay(b.same("tile.cumsum", g), g, "lower");
       },
       s.x, s.y, C);
-  const auto exclusive = apply([](Body& b, Value x, Value) { return b.same("tile.cumsum", x, " exclusive"); }, s.x, s.y, D);
+  const auto exclusive =
+      apply([](Body& b, Value x, Value) { return b.same("tile.cumsum", x, " exclusive"); }, s.x, s.y, D);
   const auto reverse = apply([](Body& b, Value x, Value) { return b.same("tile.cumsum", x, " reverse"); }, s.x, s.y, D);
   const auto diagonal = apply([](Body& b, Value x, Value) { return b.diagonal(b.reduce("max", 1, x)); }, s.x, s.y, C);
   const auto stairs =
-      apply([](Body& b, Value, Value y) { return b.dot(b.mask("lower", b.dot(y, b.transpose(b.repeat(y, 2))), 2), b.repeat(y, 2)); },
+      apply([](Body& b, Value,
+               Value y) { return b.dot(b.mask("lower", b.dot(y, b.transpose(b.repeat(y, 2))), 2), b.repeat(y, 2)); },
             s.x, s.y, C);
   double running = 0;
   for (std::int64_t i = 0; i < C; ++i) {
@@ -208,7 +212,9 @@ TEST_CASE("masks, decay, cumsum, reduce, diagonal, repeat") {
 TEST_CASE("the inverse, the triangular solve and conjugate gradients") {
   Samples s;
   // (I + strictly lower y) times its inverse, and times the solution.
-  const auto unit = [](Body& b, Value y) { return b.add(b.mask("strict", y), b.diagonal(b.broadcast(b.constant(1), C, 1))); };
+  const auto unit = [](Body& b, Value y) {
+    return b.add(b.mask("strict", y), b.diagonal(b.broadcast(b.constant(1), C, 1)));
+  };
   const auto identity = apply(
       [&](Body& b, Value, Value y) { return b.dot(unit(b, y), b.same("tile.inverse_unit_lower", y)); }, s.x, s.y, C);
   const auto solved = apply([&](Body& b, Value x, Value y) { return b.dot(unit(b, y), b.solve(y, x)); }, s.x, s.y, D);
@@ -220,12 +226,12 @@ TEST_CASE("the inverse, the triangular solve and conjugate gradients") {
   const auto gradients = apply(
       [](Body& b, Value x, Value) {
         const auto gram = b.dot(b.transpose(x), x);
-        const auto y = b.define({"", C, D, "f32"}, "tile.solve %x steps 5",
-                                "", " : ");
+        const auto y = b.define({"", C, D, "f32"}, "tile.solve %x steps 5", "", " : ");
         b.text.pop_back();
-        b.text += " {\n    ^bb0(%p: tensor<6x5xf32>):\n      %m = tile.dot %p, %" + gram.name +
-                  " : tensor<6x5xf32>, tensor<5x5xf32> -> tensor<6x5xf32>\n      %n = arith.addf %m, %p : tensor<6x5xf32>\n"
-                  "      tile.yield %n : tensor<6x5xf32>\n    }\n";
+        b.text +=
+            " {\n    ^bb0(%p: tensor<6x5xf32>):\n      %m = tile.dot %p, %" + gram.name +
+            " : tensor<6x5xf32>, tensor<5x5xf32> -> tensor<6x5xf32>\n      %n = arith.addf %m, %p : tensor<6x5xf32>\n"
+            "      tile.yield %n : tensor<6x5xf32>\n    }\n";
         return b.add(b.dot(y, gram), y);
       },
       s.x, s.y, D);
@@ -237,7 +243,8 @@ TEST_CASE("rounding to nearest even: every float16 and bfloat16, midpoints, subn
   using interpreter::round_to;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const double value = std::bit_cast<float>(bits << 16);
-    if (!std::isnan(value)) REQUIRE(std::bit_cast<std::uint64_t>(round_to(ElementType::bf16, value)) == std::bit_cast<std::uint64_t>(value));
+    if (!std::isnan(value))
+      REQUIRE(std::bit_cast<std::uint64_t>(round_to(ElementType::bf16, value)) == std::bit_cast<std::uint64_t>(value));
     // The float halfway to the next: to even.
     const double halfway = std::bit_cast<float>(bits << 16 | 0x8000);
     if (std::isnan(halfway) || (bits & 0x7fff) >= 0x7f7f) continue;
@@ -272,7 +279,8 @@ TEST_CASE("declared types: a cast rounds, a dot rounds once, float64 does neithe
       CHECK(exact({i, j}) == s.x({i, j}) * s.x({i, j}));
       double sum = 0;
       for (std::int64_t k = 0; k < C; ++k)
-        sum += static_cast<double>(static_cast<float>(s.y({i, k}))) * static_cast<double>(static_cast<float>(s.y({k, j})));
+        sum +=
+            static_cast<double>(static_cast<float>(s.y({i, k}))) * static_cast<double>(static_cast<float>(s.y({k, j})));
       CHECK(dot({i, j}) == doctest::Approx(static_cast<double>(static_cast<float>(sum))).epsilon(1e-15));
       CHECK(dot({i, j}) == static_cast<double>(static_cast<float>(dot({i, j}))));
     }
@@ -280,13 +288,18 @@ TEST_CASE("declared types: a cast rounds, a dot rounds once, float64 does neithe
 
 TEST_CASE("memory of every type is read and written as it is") {
   const auto program = [](const std::string& type) {
-    return "tile.program @p(%s: !tile.sequences<dense>, %x: !tile.view<?x?x2x" + type + ">, %o: !tile.view<?x?x2x" + type +
-           ">) attributes {arg_names = [\"sequences\", \"x\", \"o\"]} {\n  tile.scan %s chunk 2 axis \"\" in(%x) initial() at() "
-           "final() at() out(%o) {reads = [\"x\"], read_heads = [\"\"], rates = array<i64: 1>, carries = [], carry_heads = [], "
-           "has_initial = array<i1>, has_initial_index = array<i1>, has_final = array<i1>, has_final_index = array<i1>, writes = "
-           "[\"o\"], write_heads = [\"\"], head_ratio = 1, head_map = 0 : i32} : !tile.sequences<dense>, in(!tile.view<?x?x2x" +
-           type + ">) initial() at() final() at() out(!tile.view<?x?x2x" + type + ">) {\n  ^bb0(%t: tensor<2x2x" + type +
-           ">):\n    tile.yield %t : tensor<2x2x" + type + ">\n  }\n}\n";
+    return "tile.program @p(%s: !tile.sequences<dense>, %x: !tile.view<?x?x2x" + type + ">, %o: !tile.view<?x?x2x" +
+           type +
+           ">) attributes {arg_names = [\"sequences\", \"x\", \"o\"]} {\n  tile.scan %s chunk 2 axis \"\" in(%x) "
+           "initial() at() "
+           "final() at() out(%o) {reads = [\"x\"], read_heads = [\"\"], rates = array<i64: 1>, carries = [], "
+           "carry_heads = [], "
+           "has_initial = array<i1>, has_initial_index = array<i1>, has_final = array<i1>, has_final_index = "
+           "array<i1>, writes = "
+           "[\"o\"], write_heads = [\"\"], head_ratio = 1, head_map = 0 : i32} : !tile.sequences<dense>, "
+           "in(!tile.view<?x?x2x" +
+           type + ">) initial() at() final() at() out(!tile.view<?x?x2x" + type + ">) {\n  ^bb0(%t: tensor<2x2x" +
+           type + ">):\n    tile.yield %t : tensor<2x2x" + type + ">\n  }\n}\n";
   };
   std::vector<std::uint16_t> from(0x10000), to(0x10000 * 2, 0);
   for (std::uint32_t i = 0; i < 0x10000; ++i) from[i] = static_cast<std::uint16_t>(i);
@@ -296,7 +309,8 @@ TEST_CASE("memory of every type is read and written as it is") {
     // Read with a stride of -2 rows from the end, written with gaps.
     inputs.tensors["x"] = {from.data() + 0xfffe, type, {1, 0x8000, 2}, {0, -2, 1}};
     inputs.tensors["o"] = {to.data(), type, {1, 0x8000, 2}, {0, 4, 2}};
-    const auto report = interpret(*parse(program(type == ElementType::f16 ? "f16" : "bf16")), inputs, {.float64 = false});
+    const auto report =
+        interpret(*parse(program(type == ElementType::f16 ? "f16" : "bf16")), inputs, {.float64 = false});
     CHECK(report.ok());
     int wrong = 0;
     for (std::size_t row = 0; row < 0x8000; ++row)

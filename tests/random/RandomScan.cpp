@@ -1,0 +1,360 @@
+#include "tests/random/RandomScan.h"
+#include "tests/interpreter/Body.h"
+#include <cmath>
+
+namespace latile::test {
+namespace {
+
+/// A value, how large it can be, and whether it varies over the finer heads.
+struct Known {
+  Value value;
+  double bound;
+  bool fine;
+};
+
+class Generator {
+public:
+  explicit Generator(std::uint64_t seed) : engine_(seed) {}
+
+  ScanText scan(bool step);
+
+private:
+  int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(engine_); }
+  bool chance(int percent) { return below(100) < percent; }
+  const Known& any() { return known_[static_cast<std::size_t>(below(static_cast<int>(known_.size())))]; }
+  /// A known value of these extents (0: any), or one made by broadcasting.
+  Known of(std::int64_t rows, std::int64_t cols);
+  Known fitted(Known x, std::int64_t rows, std::int64_t cols);
+  Known keep(Value value, double bound, bool fine);
+  Known small(const Known& x, double bound);
+  void step();
+  Known unary();
+  Known binary();
+  Known dot();
+  Known square();
+  Known about_rows();
+  Known shape();
+  Known sums();
+  Known gradients();
+  Known update(const Value& carry, bool coarse);
+  /// A sum of several known values, so that few ops are dead.
+  Known gathered(std::int64_t rows, std::int64_t cols);
+
+  std::mt19937_64 engine_;
+  Body body_;
+  std::int64_t C_ = 4, K_ = 3, V_ = 5;
+  std::vector<Known> known_;
+};
+
+Known Generator::keep(Value value, double bound, bool fine) {
+  Known made{value, bound, fine};
+  if (bound > 20) made = {body_.mul(value, body_.constant(20 / bound)), 20, fine};
+  known_.push_back(made);
+  return made;
+}
+
+/// x scaled by a constant to `bound`.
+Known Generator::small(const Known& x, double bound) {
+  if (x.bound <= bound) return x;
+  return {body_.mul(x.value, body_.constant(bound / x.bound)), bound, x.fine};
+}
+
+Known Generator::of(std::int64_t rows, std::int64_t cols) {
+  std::vector<const Known*> fits;
+  for (const auto& x : known_)
+    if ((x.value.rows == rows || rows == 0) && (x.value.cols == cols || cols == 0)) fits.push_back(&x);
+  if (!fits.empty() && !chance(5)) return *fits[static_cast<std::size_t>(below(static_cast<int>(fits.size())))];
+  rows = std::max<std::int64_t>(rows, 1), cols = std::max<std::int64_t>(cols, 1);
+  return fitted(any(), rows, cols);
+}
+
+Known Generator::fitted(Known x, std::int64_t rows, std::int64_t cols) {
+  // A reduction gives an extent of 1, which broadcasts to any.
+  if (x.value.rows != rows && x.value.rows != 1) x = {body_.reduce("mean", 0, x.value), x.bound, x.fine};
+  if (x.value.cols != cols && x.value.cols != 1) x = {body_.reduce("max", 1, x.value), x.bound, x.fine};
+  return {body_.broadcast(x.value, rows, cols), x.bound, x.fine};
+}
+
+Known Generator::unary() {
+  const auto x = any();
+  const auto& v = x.value;
+  const auto square_plus_one = [&] { return body_.add(body_.mul(v, v), body_.constant(1)); };
+  switch (below(12)) {
+  case 0: return keep(body_.same("math.tanh", v), 1, x.fine);
+  case 1: return keep(body_.same("tile.sigmoid", v), 1, x.fine);
+  case 2: return keep(body_.same("tile.softplus", v), x.bound + 1, x.fine);
+  case 3: return keep(body_.same("arith.negf", v), x.bound, x.fine);
+  case 4: return keep(body_.same("math.absf", v), x.bound, x.fine);
+  case 5: return keep(body_.exp2(small(x, 4).value), 16, x.fine);
+  case 6: return keep(body_.same("math.exp", body_.same("arith.negf", body_.same("math.absf", v))), 1, x.fine);
+  case 7:
+    return keep(body_.same(chance(50) ? "math.log" : "math.log2", square_plus_one()), 2 * std::log2(x.bound + 1),
+                x.fine);
+  case 8: return keep(body_.same("math.sqrt", square_plus_one()), x.bound + 1, x.fine);
+  case 9: return keep(body_.same("math.rsqrt", square_plus_one()), 1, x.fine);
+  case 10: return keep(body_.two("arith.divf", body_.constant(1), square_plus_one()), 1, x.fine);
+  default: return keep(body_.cast(body_.cast(v, chance(50) ? "bf16" : "f16"), "f32"), x.bound, x.fine);
+  }
+}
+
+Known Generator::binary() {
+  const auto a = any();
+  auto b = of(chance(50) ? a.value.rows : 1, chance(50) ? a.value.cols : 1);
+  const bool fine = a.fine || b.fine;
+  switch (below(6)) {
+  case 0: return keep(body_.add(a.value, b.value), a.bound + b.bound, fine);
+  case 1: return keep(body_.sub(a.value, b.value), a.bound + b.bound, fine);
+  case 2: return keep(body_.two("arith.maximumf", a.value, b.value), std::max(a.bound, b.bound), fine);
+  case 3: return keep(body_.two("arith.minimumf", a.value, b.value), std::max(a.bound, b.bound), fine);
+  default: return keep(body_.mul(a.value, b.value), a.bound * b.bound, fine);
+  }
+}
+
+Known Generator::dot() {
+  const auto a = any();
+  const auto b = of(a.value.cols, chance(50) ? 0 : V_);
+  const bool fine = a.fine || b.fine;
+  const double bound = a.bound * b.bound * static_cast<double>(a.value.cols);
+  if (chance(30)) return keep(body_.dot(body_.cast(a.value, "bf16"), body_.cast(b.value, "bf16")), bound, fine);
+  return keep(body_.dot(a.value, b.value), bound, fine);
+}
+
+/// Ops on squares of rows.
+Known Generator::square() {
+  const auto rows = of(C_, chance(70) ? K_ : 0);
+  auto A = Known{body_.dot(rows.value, body_.transpose(rows.value)),
+                 rows.bound * rows.bound * static_cast<double>(rows.value.cols), rows.fine};
+  A = small(A, 0.5);
+  const auto gate = small(of(C_, 1), 2);
+  const char* kind = chance(50) ? "lower" : "strict";
+  switch (below(6)) {
+  case 0: return keep(body_.mask(kind, A.value), A.bound, A.fine);
+  case 1: {
+    const auto G = body_.same("tile.cumsum", body_.same("arith.negf", body_.same("math.absf", gate.value)));
+    return keep(body_.mul(A.value, body_.decay(G, G, kind)), A.bound, A.fine || gate.fine);
+  }
+  case 2: return keep(body_.same("tile.inverse_unit_lower", A.value), 40, A.fine);
+  case 3: {
+    const auto x = small(of(C_, 0), 1);
+    return keep(body_.solve(A.value, x.value), 40, A.fine || x.fine);
+  }
+  case 4: {
+    // What solve-instead-of-inverse looks for.
+    const auto T = body_.same("tile.inverse_unit_lower", A.value);
+    const auto x = small(of(C_, 0), 1);
+    const bool narrow = chance(30);
+    const auto y = narrow ? body_.dot(body_.cast(T, "bf16"), body_.cast(x.value, "bf16")) : body_.dot(T, x.value);
+    return keep(y, 40, A.fine || x.fine);
+  }
+  default: return keep(body_.add(A.value, body_.diagonal(gate.value)), A.bound + gate.bound, A.fine || gate.fine);
+  }
+}
+
+Known Generator::about_rows() {
+  switch (below(5)) {
+  case 0: return keep(body_.about_rows("tile.valid", C_), 1, false);
+  case 1: return keep(body_.mul(body_.about_rows("tile.count", 1), body_.constant(0.1)), 2, false);
+  case 2: return keep(body_.same("math.tanh", body_.about_rows("tile.index", 1)), 1, false);
+  case 3: {
+    const auto x = of(C_, 0);
+    return keep(body_.row("last_valid", x.value), x.bound, x.fine);
+  }
+  default: {
+    const auto x = of(C_, 0);
+    return keep(body_.neutral(x.value, 0.25), x.bound + 0.25, x.fine);
+  }
+  }
+}
+
+Known Generator::shape() {
+  const auto x = any();
+  switch (below(6)) {
+  case 0: return keep(body_.transpose(x.value), x.bound, x.fine);
+  case 1: return keep(body_.row("last", x.value), x.bound, x.fine);
+  case 2: return keep(body_.row("at", x.value, below(static_cast<int>(x.value.rows))), x.bound, x.fine);
+  case 3: {
+    // Two rows a token on one side of a staircase.
+    const auto a = of(C_, K_), b = of(C_, K_);
+    const auto scores = body_.dot(a.value, body_.transpose(body_.repeat(b.value, 2)));
+    return keep(body_.mask(chance(50) ? "lower" : "strict", scores, 2), a.bound * b.bound * static_cast<double>(K_),
+                a.fine || b.fine);
+  }
+  case 4: return keep(body_.transpose(body_.transpose(x.value)), x.bound, x.fine);
+  default: {
+    const auto y = of(1, x.value.cols);
+    return keep(body_.broadcast(y.value, x.value.rows, x.value.cols), y.bound, y.fine);
+  }
+  }
+}
+
+Known Generator::sums() {
+  const auto x = any();
+  const double rows = static_cast<double>(x.value.rows), cols = static_cast<double>(x.value.cols);
+  switch (below(6)) {
+  case 0: return keep(body_.reduce("sum", 1, x.value), x.bound * cols, x.fine);
+  case 1: return keep(body_.reduce("mean", 0, x.value), x.bound, x.fine);
+  case 2: return keep(body_.reduce("max", below(2), x.value), x.bound, x.fine);
+  default: {
+    const char* flags[] = {"", " exclusive", " reverse", " exclusive reverse"};
+    return keep(body_.same("tile.cumsum", x.value, flags[below(4)]), x.bound * rows, x.fine);
+  }
+  }
+}
+
+Known Generator::gradients() {
+  const auto x = small(of(C_, K_), 0.5), rhs = of(C_, K_);
+  const auto gram = body_.dot(body_.transpose(x.value), x.value);
+  const auto tile = Value{"", C_, K_}.text();
+  auto y = body_.define({"", C_, K_}, "tile.solve %" + rhs.value.name + " steps 2", "");
+  body_.text.pop_back();
+  body_.text += " {\n    ^bb0(%p" + y.name + ": " + tile + "):\n      %m" + y.name + " = tile.dot %p" + y.name + ", %" +
+                gram.name + " : " + tile + ", " + gram.text() + " -> " + tile + "\n      %n" + y.name +
+                " = arith.addf %m" + y.name + ", %p" + y.name + " : " + tile + "\n      tile.yield %n" + y.name +
+                " : " + tile + "\n    }\n";
+  return keep(y, rhs.bound * 4, x.fine || rhs.fine);
+}
+
+void Generator::step() {
+  const int which = below(100);
+  if (which < 18)
+    unary();
+  else if (which < 38)
+    binary();
+  else if (which < 56)
+    dot();
+  else if (which < 68)
+    square();
+  else if (which < 78)
+    about_rows();
+  else if (which < 88)
+    shape();
+  else if (which < 98)
+    sums();
+  else
+    gradients();
+}
+
+/// A new carry that stays below 3: decayed, plus something small. `coarse`: from values without fine heads only.
+Known Generator::update(const Value& carry, bool coarse) {
+  auto all = known_;
+  if (coarse) std::erase_if(known_, [](const Known& x) { return x.fine; });
+  // One factor for all, for each row, for each column, or constant.
+  const int form = below(4);
+  const auto factor = of(form == 1 ? carry.rows : 1, form == 2 ? carry.cols : 1);
+  auto decay =
+      form == 3 ? body_.constant(0.75) : body_.mul(body_.same("tile.sigmoid", factor.value), body_.constant(0.9));
+  auto added = small(gathered(carry.rows, carry.cols), 0.3);
+  if (chance(50)) {
+    const auto left = of(C_, carry.rows), right = of(C_, carry.cols);
+    const double bound = left.bound * right.bound * static_cast<double>(C_);
+    added = small({body_.dot(body_.transpose(left.value), right.value), bound, true}, 0.3);
+  }
+  const auto decayed = body_.mul(decay, carry);
+  const auto next =
+      chance(80) ? body_.add(decayed, added.value) : body_.same("math.tanh", body_.sub(added.value, decayed));
+  known_ = all;
+  known_.push_back({next, 3.5, !coarse});
+  return known_.back();
+}
+
+Known Generator::gathered(std::int64_t rows, std::int64_t cols) {
+  auto sum = of(rows, cols);
+  for (int i = 0; i < 6; ++i) {
+    const auto x = fitted(any(), rows, cols);
+    sum = {body_.add(sum.value, x.value), sum.bound + x.bound, sum.fine || x.fine};
+  }
+  return sum;
+}
+
+ScanText Generator::scan(bool step_mode) {
+  ScanText scan;
+  const std::int64_t chunks[] = {1, 2, 4, 5, 8, 16};
+  scan.chunk = C_ = step_mode ? 1 : chunks[below(6)];
+  scan.step = step_mode;
+  K_ = 2 + below(5), V_ = 2 + below(7);
+  if (!step_mode && chance(50)) scan.sequences = "ragged32";
+  const int heads = below(3);
+  scan.axis = heads == 0 ? "" : "HV";
+  scan.ratio = heads == 2 ? 2 : 1;
+  scan.map = chance(50) ? "tiled" : "grouped";
+  const std::string fine = scan.axis, coarse = heads == 2 ? "H" : fine;
+  const auto head = [&] { return chance(50) ? coarse : fine; };
+  const bool distinct = heads == 2;
+
+  const auto read = [&](const std::string& name, std::vector<std::int64_t> inner, int rate) {
+    const auto axis = heads != 0 && rate == 0 && chance(30) ? "" : head();
+    scan.reads.push_back({name, axis, inner, rate, chance(30) ? "bf16" : "f32"});
+    const auto& made = scan.reads.back();
+    Value value{name, rate == 0 ? 1 : C_ * rate, inner.empty() ? 1 : inner[0], made.type};
+    value = body_.cast(value, "f32");
+    if (name == "g") {
+      value = body_.two("arith.maximumf", body_.mul(value, body_.constant(1.4426950408889634)), body_.constant(-126));
+      value = body_.neutral(value, 0);
+      value = body_.same("tile.cumsum", value);
+      known_.push_back({body_.exp2(value), 1, distinct && axis == fine});
+      // Cumulative gates may be large; only what is bounded goes on.
+      const auto decay = body_.decay(value, value, chance(50) ? "lower" : "strict");
+      known_.push_back({decay, 1, distinct && axis == fine});
+      return;
+    }
+    if (rate == 2) {
+      value = body_.neutral(value, 0.5, 2);
+      value = body_.dot(body_.broadcast(body_.constant(0.5), C_, 2 * C_), value);
+      known_.push_back(small({value, static_cast<double>(C_), distinct && axis == fine}, 2));
+      return;
+    }
+    known_.push_back({value, 1, distinct && axis == fine});
+  };
+  read("x", {K_}, 1);
+  read("y", {V_}, 1);
+  if (chance(60)) read("g", {}, 1);
+  if (chance(30)) read("z", {K_}, 2);
+  if (chance(60)) read("w", chance(50) ? std::vector<std::int64_t>{K_} : std::vector<std::int64_t>{}, 0);
+  scan.scalars = {"scale"};
+  known_.push_back({{"scale", 1, 1}, 1, false});
+
+  // The second carry may live on the coarser heads; then its update sees nothing of the finer ones.
+  const int carries = 1 + below(2);
+  std::vector<Value> before;
+  for (int i = 0; i < carries; ++i) {
+    ScanText::Carry carry;
+    carry.name = "S" + std::to_string(i);
+    const bool on_coarse = i == 1 && distinct && chance(50);
+    carry.head = on_coarse ? coarse : fine;
+    carry.inner = chance(70) ? std::vector<std::int64_t>{K_, V_} : std::vector<std::int64_t>{chance(50) ? K_ : V_};
+    carry.initial = chance(80), carry.final = chance(80);
+    carry.initial_index = carry.initial && chance(40);
+    carry.final_index = carry.final && (step_mode ? carry.initial_index && chance(80) : chance(40));
+    scan.carries.push_back(carry);
+    before.push_back({carry.name, carry.inner.size() == 2 ? carry.inner[0] : 1, carry.inner.back()});
+    known_.push_back({before.back(), 3.5, distinct && !on_coarse});
+  }
+  const int ops = 12 + below(28);
+  for (int i = 0; i < ops; ++i) step();
+  std::vector<Known> after;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    after.push_back(update(before[i], distinct && scan.carries[i].head == coarse));
+  // Dots with the new carry: what reassociation looks for.
+  for (const auto& next : after)
+    if (chance(70)) {
+      const auto x = of(C_, next.value.rows);
+      keep(body_.dot(x.value, next.value), x.bound * next.bound * static_cast<double>(next.value.rows), true);
+    }
+  for (int i = 1 + below(2); i-- > 0;) {
+    const auto inner = chance(30) ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{chance(50) ? K_ : V_};
+    const auto value = gathered(C_, inner.empty() ? 1 : inner[0]);
+    ScanText::Tensor write{"o" + std::to_string(i), fine, inner};
+    if (chance(30)) write.type = "bf16";
+    scan.writes.push_back(write);
+    scan.yields.push_back(body_.cast(value.value, write.type).name);
+  }
+  for (const auto& next : after) scan.yields.push_back(next.value.name);
+  scan.body = body_.text;
+  return scan;
+}
+
+}  // namespace
+
+ScanText random_scan(std::uint64_t seed, bool step) { return Generator(seed).scan(step); }
+
+}  // namespace latile::test
