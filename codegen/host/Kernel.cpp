@@ -214,7 +214,7 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     Ir ratio = l_.index(static_cast<std::int64_t>(h.getRatio()));
     indices_[h.getCoarse()] = h.getMap() == HeadMap::Grouped
                                   ? b.CreateSDiv(in(0), ratio)
-                                  : b.CreateSRem(in(0), b.CreateSDiv(dim(h.getAxis().str()), ratio));
+                                  : b.CreateSRem(in(0), dim(h.getAxis().str()));
     return true;
   }
   if (auto r = mlir::dyn_cast<RowsOp>(op)) {
