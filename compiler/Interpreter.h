@@ -38,6 +38,8 @@ struct InterpreterOptions {
   bool float64 = true;
   /// Tracks every element of memory; runs on one thread. Indices out of bounds are reported without it as well.
   bool sanitize = false;
+  /// Every value in memory of its own, for checking how the interpreter shares memory between values.
+  bool separate = false;
   /// Threads over the grid; 0: as many as the machine has.
   int threads = 0;
 };

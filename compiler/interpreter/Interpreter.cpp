@@ -257,7 +257,7 @@ void Run::launch(tile::LaunchOp op) {
   std::vector<std::string> problems;
   if (!kernel)
     problems.push_back(place_of(op) + " names no kernel: @" + op.getKernel().str());
-  else if (auto code = translate(kernel, options_.float64, problems); problems.empty()) {
+  else if (auto code = translate(kernel, options_, problems); problems.empty()) {
     // A kernel over chunks that asks for no rows: its workspace tells their size.
     for (auto operand : op.getOperands())
       if (auto space = operand.getDefiningOp<tile::WorkspaceOp>(); space && code.chunk == 0)
@@ -272,7 +272,7 @@ void Run::launch(tile::LaunchOp op) {
 
 void Run::scan(tile::ScanOp op) {
   std::vector<std::string> problems;
-  if (const auto code = translate(op, options_.float64, problems); problems.empty()) run_code(code, op->getOperands());
+  if (const auto code = translate(op, options_, problems); problems.empty()) run_code(code, op->getOperands());
   for (const auto& problem : problems) say(problem);
 }
 

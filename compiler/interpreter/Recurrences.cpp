@@ -35,8 +35,9 @@ void running_maximum(double* out, Strided x, Strided from, std::int64_t rows, st
 void running_logsumexp(double* out, Strided x, Strided from, std::int64_t rows, std::int64_t cols) {
   run_down(out, from, rows, cols, false, [&](double running, std::int64_t i, std::int64_t j) {
     const double value = at(x, i, j), larger = std::max(running, value), smaller = std::min(running, value);
+    if (std::isnan(running) || std::isnan(value)) return running + value;
     // Equal infinities have no difference.
-    if (std::isinf(larger)) return std::isnan(running + value) && larger < 0 ? running + value : larger;
+    if (std::isinf(larger)) return larger;
     return larger + std::log1p(std::exp(smaller - larger));
   });
 }

@@ -82,7 +82,9 @@ std::int64_t Pool::fresh(std::int64_t count) {
   return offset;
 }
 
-void Pool::release(std::int64_t offset) { free_.emplace(counts_.at(offset), offset); }
+void Pool::release(std::int64_t offset) {
+  if (reuse_) free_.emplace(counts_.at(offset), offset);
+}
 
 bool Pool::take(std::int64_t offset) {
   auto [begin, end] = free_.equal_range(counts_.at(offset));

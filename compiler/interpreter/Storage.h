@@ -37,6 +37,9 @@ private:
 /// Hands out ranges of the arena and takes them back, by exact size.
 class Pool {
 public:
+  /// Without reuse nothing that was handed out is handed out again.
+  explicit Pool(bool reuse) : reuse_(reuse) {}
+  bool reuses() const { return reuse_; }
   std::int64_t allocate(std::int64_t count);
   /// Memory that nothing else has used, for what is set once before the code runs.
   std::int64_t fresh(std::int64_t count);
@@ -48,6 +51,7 @@ public:
   std::int64_t size() const { return size_; }
 
 private:
+  bool reuse_;
   std::int64_t size_ = 0;
   std::multimap<std::int64_t, std::int64_t> free_;
   std::map<std::int64_t, std::int64_t> counts_;

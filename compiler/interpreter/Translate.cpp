@@ -147,8 +147,9 @@ Tile Translator::result(mlir::Value value, mlir::ValueRange reuse) {
     const auto root = lifetimes_.root(operand);
     const auto stored = storage_.find(root);
     const Tile have = tile(operand);
-    if (stored == storage_.end() || pinned_.contains(root) || stolen_.contains(root) || !lifetimes_.dies(root, op) ||
-        have.rows != rows || have.cols != cols || !have.dense() || have.offset != stored->second)
+    if (!pool_.reuses() || stored == storage_.end() || pinned_.contains(root) || stolen_.contains(root) ||
+        !lifetimes_.dies(root, op) || have.rows != rows || have.cols != cols || !have.dense() ||
+        have.offset != stored->second)
       return false;
     const auto [root_rows, root_cols] = extents(root.getType());
     // Another view of the same memory would read what was just written.
@@ -243,8 +244,8 @@ void Translator::loop(mlir::scf::ForOp loop) {
       continue;
     }
     const auto root = lifetimes_.root(initial);
-    if (root == initial && initial.hasOneUse() && storage_.contains(root) && !pinned_.contains(root) &&
-        lifetimes_.dies(root, at)) {
+    if (pool_.reuses() && root == initial && initial.hasOneUse() && storage_.contains(root) &&
+        !pinned_.contains(root) && lifetimes_.dies(root, at)) {
       stolen_.insert(root);
       storage_[argument] = storage_.lookup(root);
       tiles_[argument] = tile(initial);
@@ -372,14 +373,14 @@ void Translator::kernel(tile::KernelOp kernel) {
   block(body);
 }
 
-Code translate(tile::KernelOp kernel, bool float64, std::vector<std::string>& problems) {
-  Translator translator(kernel.getBody(), float64, problems);
+Code translate(tile::KernelOp kernel, const InterpreterOptions& options, std::vector<std::string>& problems) {
+  Translator translator(kernel.getBody(), options, problems);
   translator.kernel(kernel);
   return translator.finish();
 }
 
-Code translate(tile::ScanOp scan, bool float64, std::vector<std::string>& problems) {
-  Translator translator(scan.getBody(), float64, problems);
+Code translate(tile::ScanOp scan, const InterpreterOptions& options, std::vector<std::string>& problems) {
+  Translator translator(scan.getBody(), options, problems);
   translator.scan(scan);
   return translator.finish();
 }

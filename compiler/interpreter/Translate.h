@@ -1,5 +1,6 @@
 // Tile IR to code: once for each scan or kernel.
 #pragma once
+#include "compiler/Interpreter.h"
 #include "compiler/interpreter/Instruction.h"
 #include "compiler/interpreter/Storage.h"
 #include "dialect/Tile.h"
@@ -11,9 +12,9 @@ namespace latile::interpreter {
 
 /// A scan as code over the grid (N, heads); the code's arguments are the scan's operands. Ops that have no meaning
 /// here are named in `problems`.
-Code translate(tile::ScanOp scan, bool float64, std::vector<std::string>& problems);
+Code translate(tile::ScanOp scan, const InterpreterOptions& options, std::vector<std::string>& problems);
 /// A kernel; the code's arguments are the launch's operands.
-Code translate(tile::KernelOp kernel, bool float64, std::vector<std::string>& problems);
+Code translate(tile::KernelOp kernel, const InterpreterOptions& options, std::vector<std::string>& problems);
 
 /// "file:line:column: tile.load", of the first file location found.
 std::string place_of(mlir::Operation* op);
@@ -21,8 +22,8 @@ ElementType element_type(mlir::Type type);
 
 class Translator {
 public:
-  Translator(mlir::Region& region, bool float64, std::vector<std::string>& problems)
-      : lifetimes_(region, float64), float64_(float64), problems_(problems) {}
+  Translator(mlir::Region& region, const InterpreterOptions& options, std::vector<std::string>& problems)
+      : lifetimes_(region, options.float64), float64_(options.float64), problems_(problems), pool_(!options.separate) {}
   Code finish();
 
   Code code;

@@ -12,10 +12,10 @@ struct Made {
   Op op = Op::copy;
   std::int64_t n = 0, m = 0;
   double value = 0;
-  mlir::Value reuse{};       ///< an operand whose memory the result may take
+  mlir::Value reuse{};     ///< an operand whose memory the result may take
   bool count = false;      ///< r0 is the count of valid rows,
-  mlir::Value rows{};        ///< of these or the region's own,
-  mlir::Value sized{};       ///< whose rows a token are those of this tile,
+  mlir::Value rows{};      ///< of these or the region's own,
+  mlir::Value sized{};     ///< whose rows a token are those of this tile,
   bool rate_in_m = false;  ///< in m instead of n
   bool number = false;     ///< r0 is the chunk's number
 };

@@ -79,6 +79,40 @@ public:
     return same("tile.neutral", x,
                 " with " + std::to_string(value) + (rate == 1 ? "" : " {rate = " + std::to_string(rate) + " : i64}"));
   }
+  /// x behind, or above, a first row: "tile.cummax", "tile.logcumsumexp", "tile.prev".
+  Value from_row(const std::string& op, const Value& x, const Value& from, const std::string& flags = "") {
+    return define({"", x.rows, x.cols, "f32"}, op + " %" + x.name + " from %" + from.name + flags, from.text() + ", ");
+  }
+  Value affine_scan(const Value& g, const Value& x, const Value& from, const std::string& flags = "") {
+    return define({"", x.rows, x.cols, "f32"},
+                  "tile.affine_scan %" + g.name + ", %" + x.name + " from %" + from.name + flags, from.text() + ", ");
+  }
+  Value decayed_scores(const Value& q, const Value& k, const Value& gr, const Value& gc, const std::string& kind) {
+    return define({"", q.rows, k.rows, "f32"},
+                  "tile.decayed_scores %" + q.name + ", %" + k.name + ", %" + gr.name + ", %" + gc.name + " " + kind,
+                  q.text() + ", " + k.text() + ", " + gr.text() + ", " + gc.text() + " -> ");
+  }
+  Value decayed_apply(const Value& a, const Value& x, const Value& gr, const Value& gc, const std::string& kind,
+                      bool transposed = false) {
+    return define({"", transposed ? a.cols : a.rows, x.cols, "f32"},
+                  "tile.decayed_apply %" + a.name + ", %" + x.name + ", %" + gr.name + ", %" + gc.name + " " + kind +
+                      (transposed ? " transposed" : ""),
+                  a.text() + ", " + x.text() + ", " + gr.text() + ", " + gc.text() + " -> ");
+  }
+  Value sum_rows(const Value& x, std::int64_t n) {
+    return define({"", x.rows / n, x.cols, "f32"}, "tile.sum_rows %" + x.name + " by " + std::to_string(n),
+                  x.text() + " -> ");
+  }
+  Value place_row(const std::string& pick, const Value& x, std::int64_t rows, std::int64_t at = 0) {
+    const auto attribute = pick == "at" ? " {at = " + std::to_string(at) + " : i64}" : "";
+    return define({"", rows, x.cols, "f32"}, "tile.place_row " + pick + " %" + x.name + attribute, x.text() + " -> ");
+  }
+  Value kron_rows(const Value& x) {
+    return define({"", x.rows, x.cols * x.cols, "f32"}, "tile.kron_rows %" + x.name, x.text() + " -> ");
+  }
+  Value contract_kron(const Value& m, const Value& x) {
+    return define({"", x.rows, x.cols, "f32"}, "tile.contract_kron %" + m.name + ", %" + x.name, m.text() + ", ");
+  }
   /// "tile.valid", "tile.count", "tile.index".
   Value about_rows(const std::string& op, std::int64_t rows) { return define({"", rows, 1, "f32"}, op, "", " -> "); }
   /// Appends `op : types result-type` and names the result.

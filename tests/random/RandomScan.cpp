@@ -36,6 +36,7 @@ private:
   Known shape();
   Known sums();
   Known gradients();
+  Known recurrence();
   Known update(const Value& carry, bool coarse);
   /// A sum of several known values, so that few ops are dead.
   Known gathered(std::int64_t rows, std::int64_t cols);
@@ -214,6 +215,32 @@ Known Generator::gradients() {
   return keep(y, rhs.bound * 4, x.fine || rhs.fine);
 }
 
+Known Generator::recurrence() {
+  const auto x = of(C_, 0);
+  const auto from = of(1, x.value.cols), other = of(C_, x.value.cols);
+  const bool fine = x.fine || from.fine || other.fine;
+  const double both = x.bound + from.bound, rows = static_cast<double>(C_);
+  const auto gate = body_.same("arith.negf", body_.same("math.absf", small(other, 2).value));
+  const char* flags = chance(50) ? " reverse" : "";
+  const char* kind = chance(50) ? "lower" : "strict";
+  switch (below(8)) {
+  case 0: return keep(body_.from_row("tile.cummax", x.value, from.value), both, fine);
+  case 1: return keep(body_.from_row("tile.logcumsumexp", x.value, from.value), both + std::log(rows + 1), fine);
+  case 2: return keep(body_.from_row("tile.prev", x.value, from.value, flags), both, fine);
+  case 3: return keep(body_.affine_scan(gate, x.value, from.value, flags), both * (rows + 1), fine);
+  case 4: return keep(body_.place_row(chance(50) ? "last_valid" : "last", from.value, C_), from.bound, from.fine);
+  case 5: return keep(body_.sum_rows(body_.repeat(x.value, 3), 3), 3 * x.bound, x.fine);
+  default: {
+    const auto G = body_.same("tile.cumsum", gate);
+    const double columns = static_cast<double>(x.value.cols);
+    const auto scores = body_.decayed_scores(x.value, x.value, G, G, kind);
+    if (chance(50)) return keep(scores, x.bound * x.bound * columns, fine);
+    const auto y = body_.decayed_apply(body_.mul(scores, body_.constant(0.1)), x.value, G, G, kind, chance(50));
+    return keep(y, 0.1 * x.bound * x.bound * x.bound * columns * rows, fine);
+  }
+  }
+}
+
 void Generator::step() {
   const int which = below(100);
   if (which < 18)
@@ -228,8 +255,10 @@ void Generator::step() {
     about_rows();
   else if (which < 88)
     shape();
-  else if (which < 98)
+  else if (which < 94)
     sums();
+  else if (which < 98)
+    recurrence();
   else
     gradients();
 }

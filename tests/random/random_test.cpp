@@ -102,6 +102,22 @@ TEST_CASE("a wrong pass is noticed") {
   CHECK(noticed * 10 >= spoilt * 7);
 }
 
+TEST_CASE("sharing memory between values changes nothing, in float64 and in declared types") {
+  const auto check = [](mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed) {
+    mlir::OwningOpRef<mlir::ModuleOp> kernels(module.clone());
+    REQUIRE(mlir::succeeded(lower_to_kernels(*kernels, {.schedule = seed % 2 == 0 ? Schedule::fused : Schedule::cut})));
+    for (bool float64 : {true, false})
+      for (mlir::ModuleOp form : {module, *kernels}) {
+        Data separate = data_for(module, shape, seed), shared = separate;
+        run(form, separate, {.float64 = float64, .separate = true});
+        run(form, shared, {.float64 = float64, .threads = 2});
+        for (auto& [name, array] : separate.arrays) CHECK(largest_difference(shared.arrays[name], array) == 0);
+      }
+  };
+  each_program(false, check);
+  each_program(true, check);
+}
+
 TEST_CASE("a random scan is the same for the same seed") {
   CHECK(random_scan(7, false).text() == random_scan(7, false).text());
   CHECK(random_scan(7, false).text() != random_scan(8, false).text());
