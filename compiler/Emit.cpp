@@ -2,6 +2,7 @@
 #include "compiler/EmitBody.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/MLIRContext.h"
 #include <algorithm>
 
@@ -268,7 +269,7 @@ mlir::OwningOpRef<mlir::ModuleOp> ProgramEmitter::run() {
   if (body) BodyEmitter::report_unsupported(r, *body);
   if (!r.mistakes.empty()) return {};
 
-  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect>();
   mlir::OpBuilder b(&context);
   mlir::Location loc = mlir::UnknownLoc::get(&context);
   for (auto& d : r.decls)

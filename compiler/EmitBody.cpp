@@ -1,6 +1,7 @@
 #include "compiler/EmitBody.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -29,6 +30,7 @@ Location location(mlir::MLIRContext& context, const Loc& l) {
   return mlir::FileLineColLoc::get(&context, l.file_name(), l.line(), l.column());
 }
 
+static constexpr double log2e = 1.4426950408889634074, least_gate = -126;
 static tile::MaskKind mask_kind(Mask m) { return static_cast<tile::MaskKind>(static_cast<int>(m)); }
 static Lowered whole(Value v) { return {mlir::cast<RankedTensorType>(v.getType()), v, {}, {}, 1}; }
 static Lowered uniform(double x, RankedTensorType type) { return {type, {}, x, {}, 1}; }
@@ -58,17 +60,6 @@ void BodyEmitter::report_unsupported(Recorder& r, const Body& body) {
     for (int n : r.ordered(region, results)) {
       const Node node = r.nodes[n];
       switch (node.op) {
-      case Op::select:
-      case Op::cummax:
-      case Op::prev:
-      case Op::kron_rows:
-      case Op::lookup:
-      case Op::decayed_scores:
-      case Op::decayed_apply:
-      case Op::decayed_apply_transposed:
-      case Op::affine_scan:
-      case Op::logcumsumexp:
-      case Op::loop:
       case Op::program_id:
       case Op::load:
       case Op::store:
@@ -164,10 +155,9 @@ Lowered BodyEmitter::cast(const Lowered& x, mlir::Type element, Location loc) {
 Lowered BodyEmitter::gate(Lowered x, Location loc) {
   // Natural logarithm to log2 units. 2^-126 is the smallest normal number, so the clamp changes nothing but makes
   // −inf legal: −inf − (−inf) would be NaN.
-  constexpr double log2e = 1.4426950408889634074, least = -126;
-  if (x.splat) return uniform(std::max(*x.splat * log2e, least), x.type);
+  if (x.splat) return uniform(std::max(*x.splat * log2e, least_gate), x.type);
   Value scaled = mlir::arith::MulFOp::create(b, loc, x.value, constant(log2e, x.type, loc));
-  return whole(mlir::arith::MaximumFOp::create(b, loc, scaled, constant(least, x.type, loc)));
+  return whole(mlir::arith::MaximumFOp::create(b, loc, scaled, constant(least_gate, x.type, loc)));
 }
 
 const Lowered& BodyEmitter::operand(int declaration) {
@@ -254,6 +244,12 @@ std::optional<Lowered> BodyEmitter::simplify(const Node& n, const std::vector<Lo
   case Op::mask:
     if (n.mask == Mask::all) return in[0];
     return {};
+  case Op::decayed_scores:
+  case Op::decayed_apply:
+  case Op::decayed_apply_transposed:
+    // Equal gates everywhere: a product under the mask.
+    if (!in[2].splat || in[2].splat != in[3].splat) return {};
+    return undecayed(n, in, type);
   default: return {};
   }
 }
@@ -262,6 +258,10 @@ Lowered BodyEmitter::emit_node(int id) {
   const Node& n = r.nodes[id];
   Location loc = location(*b.getContext(), n.loc);
   auto type = tile_type(n.shape, n.io ? io : f32);
+  // A reference rounds nothing, products of decayed operands included.
+  auto operand_type = [&] {
+    return io == f32 || body.kind == Body::reference ? mlir::TypeAttr() : mlir::TypeAttr::get(io);
+  };
   if (n.op == Op::read) {
     const Lowered& x = operand(n.decl);
     return n.io ? x : cast(x, f32, loc);
@@ -316,6 +316,19 @@ Lowered BodyEmitter::emit_node(int id) {
   case Op::mask: return whole(tile::MaskOp::create(b, loc, type, mask_kind(n.mask), v[0], n.stair));
   case Op::decay: return whole(tile::DecayOp::create(b, loc, type, v[0], v[1], mask_kind(n.mask), n.stair));
   case Op::inverse_unit_lower: return whole(tile::InverseUnitLowerOp::create(b, loc, type, v[0]));
+  case Op::cummax: return whole(tile::CummaxOp::create(b, loc, type, v[0], v[1]));
+  case Op::prev: return whole(tile::PrevOp::create(b, loc, type, v[0], v[1], false));
+  case Op::kron_rows: return whole(tile::KronRowsOp::create(b, loc, type, v[0]));
+  case Op::lookup: return whole(tile::LookupOp::create(b, loc, type, tile::TableKind::Fenwick, v[0], false));
+  case Op::affine_scan: return whole(tile::AffineScanOp::create(b, loc, type, v[0], v[1], v[2], false));
+  case Op::logcumsumexp: return whole(tile::LogcumsumexpOp::create(b, loc, type, v[0], v[1]));
+  case Op::decayed_scores:
+    return whole(tile::DecayedScoresOp::create(b, loc, type, v[0], v[1], v[2], v[3], mask_kind(n.mask), n.stair,
+                                               operand_type(), bound(n)));
+  case Op::decayed_apply:
+  case Op::decayed_apply_transposed:
+    return whole(tile::DecayedApplyOp::create(b, loc, type, v[0], v[1], v[2], v[3], mask_kind(n.mask), n.stair,
+                                              n.op == Op::decayed_apply_transposed, operand_type(), bound(n)));
   default: break;
   }
   llvm_unreachable("an operation without lowering is reported before emission");
@@ -342,6 +355,11 @@ Lowered BodyEmitter::emit_elementwise(const Node& n, const std::vector<Lowered>&
   case Op::tanh: return whole(mlir::math::TanhOp::create(b, loc, v[0]));
   case Op::sigmoid: return whole(tile::SigmoidOp::create(b, loc, type, v[0]));
   case Op::softplus: return whole(tile::SoftplusOp::create(b, loc, type, v[0]));
+  case Op::select: {
+    Value zero = constant(0, type, loc);
+    Value holds = mlir::arith::CmpFOp::create(b, loc, mlir::arith::CmpFPredicate::UNE, v[0], zero);
+    return whole(mlir::arith::SelectOp::create(b, loc, holds, v[1], v[2]));
+  }
   default: llvm_unreachable("an operation without lowering is reported before emission");
   }
 }
@@ -355,6 +373,7 @@ Lowered BodyEmitter::emit_region(const Node& n, const std::vector<Lowered>& in, 
     return lowered.at(yield);
   }
   Value rhs = materialise(in[0], loc);
+  if (n.op == Op::loop) return emit_loop(n, rhs);
   auto solve = tile::SolveOp::create(b, loc, type, rhs, n.n);
   mlir::OpBuilder::InsertionGuard guard(b);
   mlir::Block* block = b.createBlock(&solve.getMap(), {}, {type}, {loc});
@@ -362,6 +381,69 @@ Lowered BodyEmitter::emit_region(const Node& n, const std::vector<Lowered>& in, 
   emit_nodes(region, {yield});
   tile::YieldOp::create(b, loc, mlir::ValueRange{materialise(lowered.at(yield), loc)});
   return whole(solve.getTile());
+}
+
+Lowered BodyEmitter::undecayed(const Node& n, const std::vector<Lowered>& in, RankedTensorType type) {
+  Location loc = location(*b.getContext(), n.loc);
+  bool precise = body.kind == Body::reference;
+  mlir::Type element = precise ? f32 : io;
+  auto masked = [&](Value v) -> Value {
+    if (n.mask == Mask::all) return v;
+    return tile::MaskOp::create(b, loc, v.getType(), mask_kind(n.mask), v, n.stair);
+  };
+  auto rounded = [&](Value v) { return materialise(cast(whole(v), element, loc), loc); };
+  auto transposed = [&](Value v) {
+    auto from = mlir::cast<RankedTensorType>(v.getType());
+    auto to = RankedTensorType::get({from.getDimSize(1), from.getDimSize(0)}, from.getElementType());
+    return once(2, v, to, [&] { return tile::TransposeOp::create(b, loc, to, v); });
+  };
+  Value x = materialise(in[0], loc), y = rounded(materialise(in[1], loc));
+  if (n.op == Op::decayed_scores)
+    return whole(masked(tile::DotOp::create(b, loc, type, rounded(x), transposed(y), precise)));
+  x = rounded(masked(x));
+  if (n.op == Op::decayed_apply_transposed) x = transposed(x);
+  return whole(tile::DotOp::create(b, loc, type, x, y, precise));
+}
+
+Lowered BodyEmitter::emit_loop(const Node& n, Value init) {
+  Location loc = location(*b.getContext(), n.loc);
+  int region = n.regions.front(), yield = r.regions[region].yield, first = r.regions[region].nodes.front();
+  auto index = [&](std::int64_t x) -> Value { return mlir::arith::ConstantIndexOp::create(b, loc, x); };
+  Value begin = index(0), end = index(n.n), step = index(1);
+  auto loop = mlir::scf::ForOp::create(b, loc, begin, end, step, mlir::ValueRange{init});
+  mlir::OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(loop.getBody());
+  lowered[first] = whole(loop.getRegionIterArgs().front());
+  emit_nodes(region, {yield});
+  mlir::scf::YieldOp::create(b, loc, mlir::ValueRange{materialise(lowered.at(yield), loc)});
+  return whole(loop.getResult(0));
+}
+
+mlir::FloatAttr BodyEmitter::bound(const Node& n) const {
+  // The gates of single rows are what the cumulative ones differ by, as far as they are running sums of them.
+  double least = 0;
+  std::set<int> seen;
+  std::vector<int> open{n.in[2], n.in[3]};
+  while (!open.empty()) {
+    int id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Node& x = r.nodes[id];
+    switch (x.op) {
+    case Op::cumsum:
+    case Op::sub:
+    case Op::repeat_rows:
+    case Op::cast: open.insert(open.end(), x.in.begin(), x.in.end()); break;
+    case Op::read: {
+      const Declaration& d = r.decls[x.decl];
+      if (!d.gate || !d.range) return {};
+      least = std::min(least, d.range->first * log2e);
+      break;
+    }
+    default: return {};
+    }
+  }
+  return b.getF64FloatAttr(std::max(least, least_gate));
 }
 
 }  // namespace latile

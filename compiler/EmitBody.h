@@ -61,6 +61,11 @@ private:
   Lowered emit_node(int id);
   Lowered emit_elementwise(const Node&, const std::vector<Lowered>&, mlir::RankedTensorType);
   Lowered emit_region(const Node&, const std::vector<Lowered>&, mlir::RankedTensorType);
+  /// A decayed op whose gates are all equal.
+  Lowered undecayed(const Node&, const std::vector<Lowered>&, mlir::RankedTensorType);
+  Lowered emit_loop(const Node&, mlir::Value init);
+  /// Least gate of a single row, in log2 units, where `within` states one for all gates of a decayed op; else null.
+  mlir::FloatAttr bound(const Node&) const;
   std::optional<Lowered> simplify(const Node&, const std::vector<Lowered>&, mlir::RankedTensorType);
   const Lowered& operand(int declaration);
   Lowered gate(Lowered, mlir::Location);
