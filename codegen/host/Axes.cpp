@@ -43,7 +43,19 @@ Axes::Axes(mlir::Block& block) {
   for (mlir::Value a : block.getArguments()) note(a);
   for (mlir::Operation& op : block) {
     for (mlir::Value v : op.getOperands()) note(v);
+    // What a nested region reads is read whole.
+    op.walk([&](mlir::Operation* inner) {
+      if (inner == &op) return;
+      for (mlir::Value v : inner->getOperands())
+        if (is_tile(v) && v.getParentBlock() == &block) {
+          mark(id(v, 0));
+          mark(id(v, 1));
+        }
+    });
     for (mlir::Value v : op.getResults()) note(v);
+    if (op.getNumRegions())
+      for (mlir::Value v : llvm::concat<mlir::Value>(llvm::to_vector(op.getOperands()), llvm::to_vector(op.getResults())))
+        if (is_tile(v)) mark(id(v, 1));
     if (op.getNumResults() != 1 || !is_tile(op.getResult(0))) {
       // A terminator hands the new carry to the block argument of the next turn.
       if (op.hasTrait<mlir::OpTrait::IsTerminator>())
@@ -74,6 +86,19 @@ Axes::Axes(mlir::Block& block) {
           tie(x.getX(), 1 - axis, r, 1 - axis);
         })
         .Case<DecayOp>([&](auto) { mark(id(r, 1)); })
+        .Case<DecayedScoresOp, KronRowsOp, LookupOp>([&](auto) {
+          mark(id(r, 1));
+          for (mlir::Value v : op.getOperands())
+            if (is_tile(v)) mark(id(v, 1));
+        })
+        .Case<DecayedApplyOp>([&](auto d) {
+          mark(id(d.getA(), 1));
+          for (mlir::Value v : {d.getX(), d.getGr(), d.getGc()}) tie(v, 1, r, 1);
+        })
+        .Case<CummaxOp, LogcumsumexpOp, AffineScanOp, PrevOp, SumRowsOp, PlaceRowOp>([&](auto) {
+          for (mlir::Value v : op.getOperands())
+            if (is_tile(v)) tie(v, 1, r, 1);
+        })
         .Case<MaskOp, DiagonalOp, InverseUnitLowerOp>([&](auto) {
           mark(id(r, 1));
           for (mlir::Value v : op.getOperands())
@@ -93,6 +118,7 @@ bool is_lower_triangular(mlir::Value v) {
   if (!op) return false;
   if (auto d = mlir::dyn_cast<DecayOp>(op)) return d.getKind() != MaskKind::All && d.getStair() == 1;
   if (auto m = mlir::dyn_cast<MaskOp>(op)) return m.getKind() != MaskKind::All && m.getStair() == 1;
+  if (auto d = mlir::dyn_cast<DecayedScoresOp>(op)) return d.getKind() != MaskKind::All && d.getStair() == 1;
   if (mlir::isa<InverseUnitLowerOp, DiagonalOp>(op)) return true;
   if (auto c = mlir::dyn_cast<CastOp>(op)) return is_lower_triangular(c.getX());
   if (mlir::isa<mlir::arith::MulFOp>(op))

@@ -13,7 +13,8 @@ KernelEmitter::Grid KernelEmitter::evaluate(mlir::Value v, const Block& block) {
   if (block.along_rows) return evaluate_column(v, block);
   auto rows = extents(v)[0], cols = extents(v)[1];
   auto count = static_cast<std::size_t>(block.rows * block.vectors);
-  if (cols == 1) {
+  bool truth = mlir::cast<mlir::RankedTensorType>(v.getType()).getElementType().isInteger(1);
+  if (cols == 1 && !truth) {
     Grid out;
     for (int r = 0; r < block.rows; ++r) {
       Ir x = l_.splat(rows == 1 ? scalar(v) : read_column_scalar(v, l_.add(block.i, r)));
@@ -70,9 +71,23 @@ KernelEmitter::Grid KernelEmitter::evaluate_op(mlir::Operation* op, mlir::Value 
     return each([&](Ir row, Ir j) { return l_.load(address(it->second, row, j, false), ElementType::f32, nullptr); });
   }
   if (auto r = mlir::dyn_cast<RowOp>(op)) {
-    Ir at = l_.index(r.getPick() == PickKind::At ? static_cast<std::int64_t>(r.getAt()) : extents(r.getX())[0] - 1);
-    if (r.getPick() == PickKind::LastValid) at = b.CreateSub(rows_[r.getRows()].count, l_.index(1));
+    Ir at = row_place(r.getPick(), extents(r.getX())[0], r.getAt(), r.getRows());
     return evaluate(r.getX(), {at, 1, block.j, block.vectors});
+  }
+  if (auto p = mlir::dyn_cast<PrevOp>(op)) {
+    std::int64_t last = extents(v)[0] - 1;
+    return each([&](Ir row, Ir j) {
+      Ir edge = b.CreateICmpEQ(row, l_.index(p.getReverse() ? last : 0));
+      Ir from = b.CreateSelect(edge, row, l_.add(row, p.getReverse() ? 1 : -1));
+      Ir inside = evaluate(p.getX(), {from, 1, j, 1})[0];
+      return b.CreateSelect(edge, evaluate(p.getFrom(), {l_.index(0), 1, j, 1})[0], inside);
+    });
+  }
+  if (auto p = mlir::dyn_cast<PlaceRowOp>(op)) {
+    Ir at = row_place(p.getPick(), extents(v)[0], p.getAt(), p.getRows());
+    return each([&](Ir row, Ir j) {
+      return b.CreateSelect(b.CreateICmpEQ(row, at), evaluate(p.getX(), {l_.index(0), 1, j, 1})[0], l_.splat(0.0));
+    });
   }
   if (auto r = mlir::dyn_cast<RepeatRowsOp>(op)) {
     Grid out;
@@ -191,7 +206,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_column(mlir::Value v, const Block& b
     for (Ir& x : left) x = b.CreateFMul(x, right);
     return left;
   }
-  bool own = mlir::isa<LoadRowsOp, LoadOp, CumsumOp, ReduceOp, DotOp, RepeatRowsOp>(op);
+  bool own = mlir::isa<LoadRowsOp, LoadOp, CumsumOp, ReduceOp, DotOp, RepeatRowsOp, PrevOp, PlaceRowOp, CummaxOp,
+                       LogcumsumexpOp, AffineScanOp, SumRowsOp>(op);
   if (own) {
     make_column(v);
     return evaluate_column(v, block);
@@ -239,6 +255,11 @@ Ir KernelEmitter::elementwise_vector(mlir::Operation* op, llvm::ArrayRef<Ir> x) 
           [&](auto) { return b.CreateFDiv(l_.splat(1.0), l_.call(llvm::Intrinsic::sqrt, {x[0]})); })
       .Case<mlir::math::AbsFOp>([&](auto) { return l_.call(llvm::Intrinsic::fabs, {x[0]}); })
       .Case<mlir::math::TanhOp>([&](auto) { return l_.tanh(x[0]); })
+      .Case<mlir::arith::SelectOp>([&](auto) { return b.CreateSelect(x[0], x[1], x[2]); })
+      .Case<mlir::arith::CmpFOp>([&](mlir::arith::CmpFOp compare) {
+        // MLIR's ordered and unordered predicates have LLVM's numbers.
+        return b.CreateFCmp(static_cast<llvm::CmpInst::Predicate>(compare.getPredicate()), x[0], x[1]);
+      })
       .Case<SigmoidOp>([&](auto) { return l_.sigmoid(x[0]); })
       .Case<SoftplusOp>([&](auto) { return l_.softplus(x[0]); })
       .Default([&](mlir::Operation* o) {

@@ -284,6 +284,7 @@ void KernelEmitter::emit_tiles(llvm::ArrayRef<mlir::Operation*> run) {
       mlir::Value v = op->getResult(0);
       if (v.use_empty()) continue;
       panelled = in_panel(v);
+      if (mlir::cast<mlir::RankedTensorType>(v.getType()).getElementType().isInteger(1)) continue;
       if (extents(v)[1] == 1) {
         if (extents(v)[0] == 1) make_scalar(v);
         else make_column(v);
@@ -336,7 +337,9 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   SmallVector<mlir::Value> carries;
   for (mlir::Value v : loop.getRegionIterArgs()) carries.push_back(v);
   if (llvm::any_of(carries, [](mlir::Value v) { return !is_tile(v); })) return fail(loop, "carries a value that is no tile");
-  choose_panels(body, carries);
+  if (depth_ == 0) choose_panels(body, carries);  // a nested loop's values are whole
+  ++depth_;
+  llvm::scope_exit leave([this] { --depth_; });
 
   for (auto [carry, init, result] : llvm::zip(carries, loop.getInitArgs(), loop.getResults())) {
     Buffer buffer = new_buffer(carry, true);
@@ -379,6 +382,7 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
               if (in_panel(c)) panel_work_.push_back([this, c] { store_forms(c); });
               else store_forms(c);
             }
+            steps_.clear();
             emit_operations(body);
             emit_carries(body.getTerminator(), carries, true);
             emit_carries(body.getTerminator(), carries, false);

@@ -80,6 +80,7 @@ private:
   Ir read_memory(mlir::Value load, Ir row, Ir j);
   void write_memory(mlir::Operation* store, const Block&, const Grid&);
   Ir read_column_scalar(mlir::Value, Ir row);
+  Ir row_place(tile::PickKind, std::int64_t extent, std::uint64_t at, mlir::Value rows);
 
   // Evaluate.cpp: elementwise work in registers
   Grid evaluate(mlir::Value, const Block&);
@@ -106,6 +107,16 @@ private:
   void configure_tiles();
   void emit_row_products(llvm::MutableArrayRef<tile::DotOp>);
 
+  // Recurrences.cpp
+  void emit_decayed_scores(tile::DecayedScoresOp);
+  void emit_decayed_apply(tile::DecayedApplyOp);
+  void emit_running(mlir::Operation*);
+  void emit_kron_rows(tile::KronRowsOp);
+  void emit_sum_rows(tile::SumRowsOp);
+  void emit_solve_system(tile::SolveOp);
+  Buffer step_decays(mlir::Value gates);
+  Ir first_row(Ir column, tile::MaskKind, std::int64_t stair);
+
   // Roots.cpp: loops over whole values
   void over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)>, bool has_product);
   void store_value(mlir::Value, const Buffer&);
@@ -130,6 +141,8 @@ private:
   std::int64_t arena_bytes_ = 0, strides_ = 0;
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;
+  llvm::DenseMap<mlir::Value, Buffer> steps_;  ///< of the current block: exp2 of the differences of a gate's rows
+  int depth_ = 0;                              ///< of loops
   llvm::DenseMap<mlir::Value, View> views_;
   llvm::DenseMap<mlir::Value, Sequences> sequences_;
   llvm::DenseMap<mlir::Value, Rows> rows_;

@@ -74,6 +74,12 @@ void KernelEmitter::emit_root(mlir::Value v) {
   else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op)) emit_inverse(i);
   else if (auto c = mlir::dyn_cast<CumsumOp>(op)) emit_cumsum(c);
   else if (auto r = mlir::dyn_cast<ReduceOp>(op)) emit_reduce(r);
+  else if (auto d = mlir::dyn_cast<DecayedScoresOp>(op)) emit_decayed_scores(d);
+  else if (auto d = mlir::dyn_cast<DecayedApplyOp>(op)) emit_decayed_apply(d);
+  else if (auto k = mlir::dyn_cast<KronRowsOp>(op)) emit_kron_rows(k);
+  else if (auto s = mlir::dyn_cast<SumRowsOp>(op)) emit_sum_rows(s);
+  else if (auto s = mlir::dyn_cast<SolveOp>(op)) emit_solve_system(s);
+  else if (mlir::isa<CummaxOp, LogcumsumexpOp, AffineScanOp>(op)) emit_running(op);
   else if (auto d = mlir::dyn_cast<DotOp>(op); d && engine_ == Bfloat16::tiles && is_bfloat16_product(d)) emit_tile_product(d);
   else if (storage_.forms(v) & (plain | flipped)) {
     Buffer to = new_buffer(v, false);

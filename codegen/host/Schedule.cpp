@@ -19,6 +19,11 @@ OperandForm operand_form(mlir::Value v) {
 
 bool is_outer(DotOp d) { return extents(d.getA())[1] == 1; }
 
+bool is_elementwise(mlir::Operation* op) {
+  return llvm::isa<mlir::arith::ArithDialect, mlir::math::MathDialect>(op->getDialect()) ||
+         mlir::isa<CastOp, NeutralOp, MaskOp, SigmoidOp, SoftplusOp>(op);
+}
+
 static bool is_wide(mlir::Value v) { return is_tile(v) && extents(v)[1] > 1; }
 static bool is_row_product(mlir::Operation* op) {
   auto d = mlir::dyn_cast<DotOp>(op);
@@ -78,7 +83,15 @@ void Storage::visit(mlir::Operation* op) {
     bool elementwise = false;
     for (mlir::Operation* user : t->getUsers()) elementwise |= !mlir::isa<DotOp, CastOp>(user);
     if (elementwise && extents(t.getX())[0] > 1) need(t.getX(), flipped);
-  } else if (mlir::isa<CumsumOp>(op)) {
+  } else if (auto scores = mlir::dyn_cast<DecayedScoresOp>(op)) {
+    for (mlir::Value v : {scores.getQ(), scores.getGr(), scores.getTile()}) need(v, plain);
+  } else if (auto apply = mlir::dyn_cast<DecayedApplyOp>(op)) {
+    for (mlir::Value v : {apply.getA(), apply.getGr(), apply.getTile()}) need(v, plain);
+    if (apply.getTransposed()) need(apply.getX(), plain);
+  } else if (auto solve = mlir::dyn_cast<SolveOp>(op)) {
+    need(solve.getTile(), plain);
+    need(solve.getMap().front().getArgument(0), plain);
+  } else if (mlir::isa<CumsumOp, CummaxOp, LogcumsumexpOp, AffineScanOp, KronRowsOp, SumRowsOp>(op)) {
     need(op->getResult(0), plain);
   } else if (auto reduce = mlir::dyn_cast<ReduceOp>(op)) {
     need(op->getResult(0), plain);
@@ -115,8 +128,7 @@ bool Storage::fuses(mlir::Value v) const {
     if (mlir::isa<StoreRowsOp, StoreOp, mlir::scf::YieldOp>(user)) return true;
     if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(user)) return s.getB() == v;
     if (auto d = mlir::dyn_cast<DotOp>(user)) return !is_outer(d) && extents(d.getTile())[1] > 1;
-    if (mlir::isa<ReduceOp, CumsumOp, RowOp, TransposeOp, InverseUnitLowerOp, RepeatRowsOp>(user)) return false;
-    if (user->getNumResults() != 1 || extents(user->getResult(0)) != extents(v)) return false;
+    if (!is_elementwise(user)) return false;
     v = user->getResult(0);
   }
 }
@@ -147,7 +159,7 @@ static bool search(mlir::Value v, mlir::Value leaf, const Storage& storage, bool
   if (!is_tile(v)) return false;
   mlir::Operation* op = v.getDefiningOp();
   if (!op) return false;
-  bool keeps = !mlir::isa<DotOp, TransposeOp, RowOp, ReduceOp, CumsumOp, RepeatRowsOp>(op);
+  bool keeps = is_elementwise(op) || mlir::isa<BroadcastOp>(op);
   for (mlir::Value operand : op->getOperands()) {
     // A stored operand was written before; only the leaf itself is read now.
     mlir::Value source = mlir::isa<DotOp>(op) ? operand_form(operand).value : operand;

@@ -46,6 +46,9 @@ private:
   llvm::DenseMap<mlir::Value, bool> costly_;
 };
 
+/// True for an op that computes each element of its result from the elements at the same place of its operands.
+bool is_elementwise(mlir::Operation*);
+
 /// True for a load whose memory can serve as it is: float32 with its last axis contiguous.
 bool reads_in_place(mlir::Value);
 

@@ -146,6 +146,15 @@ Ir KernelEmitter::read_column_scalar(mlir::Value v, Ir row) {
   return read_column_scalar(v, row);
 }
 
+Ir KernelEmitter::row_place(PickKind pick, std::int64_t extent, std::uint64_t at, mlir::Value rows) {
+  if (pick == PickKind::At) return l_.index(static_cast<std::int64_t>(at));
+  if (pick == PickKind::Last) return l_.index(extent - 1);
+  // A sequence of a rate above 1 has as many rows a token.
+  std::int64_t rate = extent / mlir::cast<RowsType>(rows.getType()).getSize();
+  Ir last = builder_.CreateSub(l_.mul(rows_[rows].count, rate), l_.index(1));
+  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, last, l_.index(0));
+}
+
 void KernelEmitter::make_scalar(mlir::Value v) {
   mlir::Operation* op = v.getDefiningOp();
   if (!op) return fail(kernel_, "a scalar has no definition");
@@ -162,8 +171,7 @@ void KernelEmitter::make_scalar(mlir::Value v) {
   } else if (mlir::isa<ValidOp>(op)) {
     out = l_.scalar(1.0);
   } else if (auto r = mlir::dyn_cast<RowOp>(op)) {
-    Ir at = l_.index(r.getPick() == PickKind::At ? static_cast<std::int64_t>(r.getAt()) : extents(r.getX())[0] - 1);
-    if (r.getPick() == PickKind::LastValid) at = builder_.CreateSub(rows_at(r.getRows()).count, l_.index(1));
+    Ir at = row_place(r.getPick(), extents(r.getX())[0], r.getAt(), r.getRows());
     out = extents(r.getX())[0] == 1 ? scalar(r.getX()) : read_column_scalar(r.getX(), at);
   } else if (mlir::isa<LoadRowsOp, LoadOp>(op)) {
     const View& view = views_[op->getOperand(0)];
@@ -171,6 +179,26 @@ void KernelEmitter::make_scalar(mlir::Value v) {
     out = l_.load_scalar(m.valid ? builder_.CreateSelect(m.valid, m.address, zeros_) : m.address, view.type);
   } else if (mlir::isa<CastOp, BroadcastOp, TransposeOp, CumsumOp>(op)) {
     out = scalar(op->getOperand(0));
+  } else if (auto p = mlir::dyn_cast<PrevOp>(op)) {
+    out = scalar(p.getFrom());
+  } else if (auto p = mlir::dyn_cast<PlaceRowOp>(op)) {
+    out = scalar(p.getX());
+  } else if (auto r = mlir::dyn_cast<RepeatRowsOp>(op)) {
+    out = scalar(r.getX());
+  } else if (auto s = mlir::dyn_cast<SumRowsOp>(op)) {
+    out = l_.scalar(0.0);
+    for (std::int64_t k = 0; k < extents(s.getX())[0]; ++k)
+      out = builder_.CreateFAdd(out, extents(s.getX())[0] == 1 ? scalar(s.getX()) : read_column_scalar(s.getX(), l_.index(k)));
+  } else if (mlir::isa<CummaxOp, LogcumsumexpOp, AffineScanOp>(op)) {
+    emit_running(op);
+    out = l_.load_scalar(plain_[v].base, ElementType::f32);
+  } else if (auto d = mlir::dyn_cast<DecayOp>(op)) {
+    Ir gap = builder_.CreateFSub(scalar(d.getGr()), scalar(d.getGc()));
+    out = d.getKind() == MaskKind::Strict ? l_.scalar(0.0) : l_.first_lane(l_.exp2(l_.splat(gap)));
+  } else if (auto m = mlir::dyn_cast<MaskOp>(op)) {
+    out = m.getKind() == MaskKind::Strict ? l_.scalar(0.0) : scalar(m.getX());
+  } else if (auto d = mlir::dyn_cast<DiagonalOp>(op)) {
+    out = scalar(d.getX());
   } else if (mlir::isa<InverseUnitLowerOp>(op)) {
     out = l_.scalar(1.0);
   } else if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
@@ -229,6 +257,21 @@ void KernelEmitter::make_column(mlir::Value v) {
       put(r, c.getExclusive() ? sum[0] : total);
       return {total};
     });
+  } else if (mlir::isa<CummaxOp, LogcumsumexpOp, AffineScanOp>(op)) {
+    return emit_running(op);
+  } else if (auto s = mlir::dyn_cast<SumRowsOp>(op)) {
+    return emit_sum_rows(s);
+  } else if (auto p = mlir::dyn_cast<PrevOp>(op)) {
+    Ir from = scalar(p.getFrom());
+    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
+      Ir edge = builder_.CreateICmpEQ(r, l_.index(p.getReverse() ? rows - 1 : 0));
+      Ir inside = builder_.CreateSelect(edge, r, l_.add(r, p.getReverse() ? 1 : -1));
+      put(r, builder_.CreateSelect(edge, from, read_column_scalar(p.getX(), inside)));
+    });
+  } else if (auto p = mlir::dyn_cast<PlaceRowOp>(op)) {
+    Ir at = row_place(p.getPick(), rows, p.getAt(), p.getRows()), x = scalar(p.getX());
+    l_.loop(l_.index(0), l_.index(rows), 1,
+            [&](Ir r) { put(r, builder_.CreateSelect(builder_.CreateICmpEQ(r, at), x, l_.scalar(0.0))); });
   } else if (auto r = mlir::dyn_cast<RepeatRowsOp>(op)) {
     l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir k) {
       put(k, read_column_scalar(r.getX(), builder_.CreateSDiv(k, l_.index(static_cast<std::int64_t>(r.getN())))));
