@@ -163,10 +163,38 @@ KernelEmitter::Grid KernelEmitter::evaluate_op(mlir::Operation* op, mlir::Value 
   if (mlir::isa<mlir::arith::SubFOp>(op) && fused(op->getOperand(1)))
     return product(op->getOperand(1).getDefiningOp<DotOp>(), block, evaluate(op->getOperand(0), block), true);
 
+  if (mlir::isa<mlir::arith::AddFOp, mlir::arith::SubFOp>(op)) {
+    bool subtract = mlir::isa<mlir::arith::SubFOp>(op);
+    for (unsigned side : {1u, 0u}) {
+      if (subtract && side == 0) break;
+      SmallVector<Grid> f = factors(op->getOperand(side), block);
+      if (f.empty()) continue;
+      Grid out = evaluate(op->getOperand(1 - side), block);
+      for (std::size_t k = 0; k < out.size(); ++k)
+        out[k] = l_.fma(subtract ? b.CreateFNeg(f[0][k]) : f[0][k], f[1][k], out[k]);
+      return out;
+    }
+  }
+
   SmallVector<Grid> operands;
   for (mlir::Value x : op->getOperands())
     if (is_tile(x)) operands.push_back(evaluate(x, block));
   return elementwise(op, operands);
+}
+
+SmallVector<KernelEmitter::Grid> KernelEmitter::factors(mlir::Value v, const Block& block) {
+  mlir::Operation* op = v.getDefiningOp();
+  if (!op || plain_.contains(v) || !v.hasOneUse() || extents(v)[1] == 1) return {};
+  if (mlir::isa<mlir::arith::MulFOp>(op)) return {evaluate(op->getOperand(0), block), evaluate(op->getOperand(1), block)};
+  auto d = mlir::dyn_cast<DotOp>(op);
+  if (!d || !is_outer(d)) return {};
+  Grid left, right = evaluate(d.getB(), {l_.index(0), 1, block.j, block.vectors}), columns;
+  for (int r = 0; r < block.rows; ++r) {
+    Ir x = extents(d.getA())[0] == 1 ? scalar(d.getA()) : read_column_scalar(d.getA(), l_.add(block.i, r));
+    left.append(static_cast<std::size_t>(block.vectors), l_.splat(x));
+    columns.append(right);
+  }
+  return {left, columns};
 }
 
 // A column [R,1] as vectors along its rows.

@@ -88,6 +88,8 @@ private:
   Grid elementwise(mlir::Operation*, llvm::ArrayRef<Grid>);
   Ir elementwise_vector(mlir::Operation*, llvm::ArrayRef<Ir>);
   Ir keep_rows(Ir vector, Ir row, mlir::Value rows, std::int64_t rate, double value);
+  /// The factors of an unstored product of two elements, for a fused multiply-add; empty otherwise.
+  SmallVector<Grid> factors(mlir::Value, const Block&);
   Grid evaluate_op(mlir::Operation*, mlir::Value, const Block&);
 
   // Products.cpp
@@ -118,7 +120,8 @@ private:
   Ir first_row(Ir column, tile::MaskKind, std::int64_t stair);
 
   // Roots.cpp: loops over whole values
-  void over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)>, bool has_product);
+  void over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)>, bool has_product,
+                   bool upwards = false);
   void store_value(mlir::Value, const Buffer&);
   void store_flipped(mlir::Value);
   void emit_root(mlir::Value);

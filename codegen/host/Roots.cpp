@@ -7,9 +7,9 @@ using namespace tile;
 
 // Register blocks over a value. With a product, rows × vectors accumulators fill the registers that the operands
 // leave (16 of 32 for AVX-512, 8 of 16 for AVX2), and the rows of one block of columns follow one another, so that
-// the right operand stays near. Without one, whole rows in the order of memory.
+// the right operand stays near. Without one, whole rows in the order of memory, from the last one up if `upwards`.
 void KernelEmitter::over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)> body,
-                                bool has_product) {
+                                bool has_product, bool upwards) {
   bool wide = l_.isa.vector_floats() == 16;
   std::int64_t vectors = columns(shape) / l_.width;
   int most = wide ? 4 : 2, budget = wide ? 16 : 8;
@@ -18,7 +18,8 @@ void KernelEmitter::over_blocks(std::int64_t rows, mlir::Value shape, llvm::func
   std::int64_t whole = vectors / across * across * l_.width;
   int rest = static_cast<int>(vectors % across);
   if (!has_product) {
-    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir i) {
+    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir turn) {
+      Ir i = upwards ? builder_.CreateSub(l_.index(rows - 1), turn) : turn;
       l_.loop(l_.index(0), l_.index(whole), across * l_.width, [&](Ir j) { body({i, 1, j, across}); });
       if (rest) body({i, 1, l_.index(whole), rest});
     });
@@ -168,7 +169,9 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   mlir::Value v = op->getOperand(0);
   std::int64_t rows = extents(v)[0];
   if (extents(v)[1] > 1) {
-    over_blocks(rows, v, [&](const Block& block) { write_memory(op, block, evaluate(v, block)); }, holds_product(v, storage_));
+    // A state that was just read from its first row to its last is still near at its last rows.
+    over_blocks(rows, v, [&](const Block& block) { write_memory(op, block, evaluate(v, block)); },
+                holds_product(v, storage_), mlir::isa<StoreOp>(op));
     return;
   }
   const View& view = views_[op->getOperand(1)];
