@@ -18,7 +18,7 @@ std::vector<std::int64_t> up_to(std::int64_t n) {
 std::vector<std::string> settings(const OptionInfo& option) {
   switch (option.kind) {
   case OptionInfo::Kind::flag: return {option.fallback == "true" ? "false" : "true"};
-  case OptionInfo::Kind::number: return {"0.5"};
+  case OptionInfo::Kind::number: return {option.range ? fmt::format("{}", option.range->first) : "0.5"};
   case OptionInfo::Kind::integer: {
     std::vector<std::string> values{std::to_string(option.lo)};
     if (option.hi != option.lo) values.push_back(std::to_string(std::min(option.hi, option.lo + 2)));
@@ -47,7 +47,6 @@ public:
     if (info.has_chunk) {
       lengths();
       sizes();
-      extremes();
       states();
     }
     settings_in_turn();
@@ -63,21 +62,40 @@ private:
       return !dim || !dim->head;
     }));
   }
-  Case& add(std::string label, std::vector<std::int64_t> extents, std::vector<Data> data) {
+  Case& add(const std::string& label, std::vector<std::int64_t> extents, std::vector<Data> data) {
     Case c;
-    c.label = std::move(label);
+    c.label = fmt::format("{} ({})", label, fmt::join(extents, ", "));
     c.extents = std::move(extents);
     c.data = std::move(data);
     if (!info.has_chunk) c.mode = Mode::recurrent;
     return cases.emplace_back(std::move(c));
   }
+  /// Where the chunk is part of the meaning it is the operator's option and not the plan's.
+  void set_chunk(Case& c, std::int64_t chunk) const {
+    if (info.mini_batch)
+      c.options = {{"mini_batch", std::to_string(chunk)}};
+    else
+      c.chunk = chunk;
+  }
   std::int64_t many() const { return headed ? 2 : 1; }
 
+  /// What breaks a kernel that is right on random numbers.
+  std::vector<Data> with_extremes(std::string label, std::vector<std::vector<std::int64_t>> runs) const {
+    const std::string high = factors ? ", factors to 2" : "";
+    std::vector<Data> list{{label, runs}};
+    list.push_back({"keys correlated 0.9" + high, runs, Gates::mild, 0.9, 2});
+    list.push_back({"equal keys" + high, runs, Gates::mild, 1, 2});
+    if (gated) {
+      list.push_back({"gates 0 -50 -3000 -inf", runs, Gates::mixed, 0, 1});
+      list.push_back({"gates 0 -50 -3000 -inf, equal keys" + high, runs, Gates::mixed, 1, 2});
+    }
+    return list;
+  }
+
   void lengths() {
-    const std::vector<std::vector<std::int64_t>> dense =
-        quick ? std::vector<std::vector<std::int64_t>>{{1}, {15}, {63}, {100}}
-              : std::vector<std::vector<std::int64_t>>{{1}, {15}, {63}, {100}, {2000}};
-    add("lengths", {64, 64}, {{quick ? "1 15 63 100 tokens" : "1 15 63 100 2000 tokens", dense}}).heads = 1;
+    std::vector<std::vector<std::int64_t>> dense{{1}, {15}, {63}, {100}};
+    if (!quick) dense.push_back({2000});
+    add("lengths", {64, 64}, {{quick ? "1 15 63 100 tokens" : "1 15 63 100 2000 tokens", dense}});
     for (std::int64_t chunk : {64, 32, 16}) {
       if (quick && chunk != 16) continue;
       std::vector<std::vector<std::int64_t>> runs;
@@ -85,43 +103,28 @@ private:
         for (std::int64_t n : up_to(chunk)) runs.push_back({n});
       else
         runs.push_back(up_to(chunk));
-      Case& c =
-          add(fmt::format("chunks of {}", chunk), {8, 24}, {{fmt::format("each of 1 to {} tokens", chunk), runs}});
+      Case& c = add(fmt::format("chunks of {}", chunk), {8, 24},
+                    with_extremes(fmt::format("each of 1 to {} tokens", chunk), runs));
       c.chunk = chunk;
       c.ragged_bits = chunk == 64 ? 32 : chunk == 16 ? 64 : 0;
     }
-    Case& ragged = add("ragged", {32, 48}, {{"0 1 5 0 64 100 1 0 tokens", {{0, 1, 5, 0, 64, 100, 1, 0}}}});
+    Case& ragged = add("ragged", {32, 48}, with_extremes("0 1 5 0 64 100 1 0 tokens", {{0, 1, 5, 0, 64, 100, 1, 0}}));
     ragged.ragged_bits = 32;
     ragged.heads = many();
     ragged.ratio = grouped ? 2 : 1;
   }
 
   void sizes() {
-    Case& odd = add("strided", {60, 100}, {{"75 tokens, batch 2", {{75, 75}}}});
+    Case& odd = add("strided", {60, 100}, with_extremes("75 tokens, batch 2", {{75, 75}}));
     odd.strided = true;
     odd.heads = many();
+    add("sizes", {128, 128}, with_extremes("100 tokens", {{100}}));
     if (quick) return;
-    Case& wide = add("sizes", {96, 192}, {{"70 tokens", {{70}}}});
-    wide.ratio = grouped ? 2 : 1;
-    Case& largest = add("sizes", {256, 512}, {{"40 tokens", {{40}}}});
+    add("chunks of 64", {64, 64}, with_extremes("150 tokens", {{150}})).chunk = 64;
+    add("sizes", {96, 192}, with_extremes("70 tokens", {{70}})).ratio = grouped ? 2 : 1;
+    Case& largest = add("sizes", {256, 512}, with_extremes("40 tokens", {{40}}));
     largest.any_as_io = true;
-  }
-
-  void extremes() {
-    const auto data = [&](std::int64_t tokens) {
-      std::vector<Data> list;
-      const std::vector<std::vector<std::int64_t>> run{{tokens}};
-      const std::string high = factors ? ", factors to 2" : "";
-      list.push_back({"keys correlated 0.9" + high, run, Gates::mild, 0.9, 2});
-      list.push_back({"equal keys" + high, run, Gates::mild, 1, 2});
-      if (gated) {
-        list.push_back({"gates 0 -50 -3000 -inf", run, Gates::mixed, 0, 1});
-        list.push_back({"gates 0 -50 -3000 -inf, equal keys" + high, run, Gates::mixed, 1, 2});
-      }
-      return list;
-    };
-    add("extremes", {128, 128}, data(100));
-    if (!quick) add("extremes, chunks of 64", {64, 64}, data(150)).chunk = 64;
+    add("chunks of 64", {256, 512}, {{"70 tokens", {{70}}}}).chunk = 64;
   }
 
   void states() {
@@ -148,24 +151,38 @@ private:
   void settings_in_turn() {
     std::set<std::string> seen;
     const auto left_out = [&](const std::vector<std::pair<std::string, std::string>>& options, const std::string& how) {
-      for (const TensorInfo& t : describe(row, options).tensors) {
+      const OperatorInfo with = describe(row, options);
+      for (const TensorInfo& t : with.tensors) {
         const bool input = t.kind == TensorInfo::Kind::sequence || t.kind == TensorInfo::Kind::param;
         if (!t.optional || !input || !seen.insert(t.name).second) continue;
         Case& c = add(fmt::format("without {}{}", t.name, how), {24, 40}, {{"37 tokens", {{37}}}});
         c.options = options;
+        if (!with.has_chunk) c.mode = Mode::recurrent;
         c.absent = {t.name};
       }
     };
     left_out({}, "");
-    for (const OptionInfo& option : info.options)
+    const auto set = [&](const OptionInfo& option, std::vector<std::pair<std::string, std::string>> options,
+                         const std::string& before) {
       for (const std::string& value : settings(option)) {
-        const std::string label = option.name + " = " + value;
+        const std::string label = before + option.name + " = " + value;
         Case& c = add(label, {24, 40}, {{"37 tokens", {{37}}}});
-        c.options = {{option.name, value}};
+        c.options = options;
+        c.options.emplace_back(option.name, value);
         c.any_as_io = true;
         c.ratio = grouped ? 2 : 1;
-        left_out({{option.name, value}}, ", " + label);
+        if (!describe(row, c.options).has_chunk) c.mode = Mode::recurrent;
+        left_out(std::vector(c.options), ", " + label);
       }
+    };
+    for (const OptionInfo& option : info.options) {
+      set(option, {}, "");
+      for (const std::string& value : settings(option))  // options that this one brings in
+        for (const OptionInfo& further : describe(row, {{option.name, value}}).options)
+          if (std::none_of(info.options.begin(), info.options.end(),
+                           [&](const OptionInfo& known) { return known.name == further.name; }))
+            set(further, {{option.name, value}}, option.name + " = " + value + ", ");
+    }
   }
 
   void heads() {
@@ -181,7 +198,7 @@ private:
   }
 
   void tokens() {
-    if (!info.has_reference) return;
+    if (!info.has_reference || !info.no_step.empty()) return;
     Case& recurrent = add("recurrent", {24, 40}, {{"33 0 1 7 tokens", {{33, 0, 1, 7}}}});
     recurrent.mode = Mode::recurrent;
     recurrent.ragged_bits = 32;

@@ -38,8 +38,8 @@ std::string worst(const CaseResult& r, bool states) {
 
 void print_result(const CaseResult& r) {
   std::string label = r.case_label + ": " + r.data_label;
-  if (label.size() > 58) label = label.substr(0, 57) + "~";
-  fmt::print("  {:58} {:20} {:20} {}\n", label, worst(r, false), worst(r, true), r.passed() ? "ok" : "FAILED");
+  if (label.size() > 70) label = label.substr(0, 69) + "~";
+  fmt::print("  {:70} {:20} {:20} {}\n", label, worst(r, false), worst(r, true), r.passed() ? "ok" : "FAILED");
   if (!r.failure.empty()) fmt::print("      {}\n", r.failure);
 }
 
@@ -83,7 +83,7 @@ int check(const Options& o) {
   need_isa(o.settings.isa);
   const std::vector<Job> jobs = jobs_of(o);
   const int workers = o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const ContextHandle context = make_context(workers);
+  const ContextHandle context = make_context(workers, "");  // no cache: what is checked is compiled now
 
   Progress progress(jobs.size(), o.progress);
   std::vector<std::vector<CaseResult>> results(jobs.size());
@@ -109,7 +109,7 @@ int check(const Options& o) {
     if (!o.json) {
       progress.clear();
       if (heading)
-        fmt::print("{}{}, {} tensors: RMS error against the float64 token reference / allowed\n  {:58} {:20} {}\n",
+        fmt::print("{}{}, {} tensors: RMS error against the float64 token reference / allowed\n  {:70} {:20} {}\n",
                    i ? "\n" : "", jobs[i].row->name, long_name(jobs[i].io), "case", "output", "state");
     }
     for (const CaseResult& r : results[i]) {

@@ -18,6 +18,7 @@ float half_to_float(std::uint16_t h) {
 std::uint16_t double_to_half(double x) {
   const std::uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   if (std::isnan(x)) return 0x7e00;
+  if (x == 0) return sign;
   const double a = std::fabs(x);
   if (a >= 65520.0) return sign | 0x7c00;  // halfway to the next after the largest rounds to infinity
   int exponent = 0;

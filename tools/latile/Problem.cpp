@@ -55,9 +55,10 @@ private:
   void sizes() {
     std::size_t inner = 0;
     for (const DimInfo& d : info.dims) {
-      const std::int64_t value = !d.head           ? c.extents[std::min(inner++, c.extents.size() - 1)]
-                                 : d.group.empty() ? c.heads
-                                                   : c.heads * c.ratio;
+      std::int64_t value = !d.head           ? c.extents[std::min(inner++, c.extents.size() - 1)]
+                           : d.group.empty() ? c.heads
+                                             : c.heads * c.ratio;
+      if (d.most) value = std::min(value, d.most);
       named[d.name] = value;
       p.dims.emplace_back(d.name, value);
       if (d.head)
@@ -112,7 +113,7 @@ private:
     HostTensor x(name, type_of(t), shape, strides(t, shape));
     x.poison();
     if (t.kind == TensorInfo::Kind::param)
-      fill(x, [](Draw& d) { return -0.5 * d.uniform(); });
+      fill(x, [&](Draw& d) { return t.typical ? between(d, *t.typical) : -0.5 * d.uniform(); });
     else if (!output)
       sequence(t, x);
     p.entries.push_back({output ? Problem::Role::output : Problem::Role::input, "", std::move(x)});
@@ -141,10 +142,21 @@ private:
     for (std::int64_t i = 0, n = x.count(); i < n; ++i) x.set(i, draw_one(draw));
   }
 
+  static double between(Draw& d, const std::pair<double, double>& range) {
+    return range.first + (range.second - range.first) * d.uniform();
+  }
+
   void sequence(const TensorInfo& t, HostTensor& x) {
     std::vector<std::string> inner;
     for (const std::string& d : t.dims)
       if (!head(d)) inner.push_back(d);
+    if (const Problem::Entry* other = p.find(t.typical_of)) {
+      Draw draw(seed, x.name);
+      for (std::int64_t i = 0, n = x.count(); i < n; ++i) x.set(i, other->tensor.get(i) * between(draw, *t.typical));
+      return;
+    }
+    if (t.typical) return fill(x, [&](Draw& d) { return between(d, *t.typical); });
+    if (t.typical_key) return keys(x, extent(inner[0]));
     if (t.gate) return fill(x, [&](Draw& d) { return gate(d); });
     if (inner.empty()) return fill(x, [&](Draw& d) { return data.beta_high * d.uniform(); });
     if (!key_axis(inner[0])) return fill(x, [](Draw& d) { return d.normal(); });
@@ -233,11 +245,23 @@ private:
       // One stream for both, so that a pool in place starts from the same numbers under either name.
       Draw draw(seed, carry);
       for (std::int64_t i = 0, n = x.count(); i < n; ++i) {
-        const double v = 0.5 * draw.normal();
+        const double v = t.typical ? between(draw, *t.typical) : 0.5 * draw.normal();
         x.set(i, positive ? std::fabs(v) : v);
       }
+      if (matrix && t.dims[t.dims.size() - 2] == t.dims.back()) make_definite(x);
     }
     p.entries.push_back({given ? Problem::Role::initial : Problem::Role::final, carry, std::move(x)});
+  }
+
+  /// A state over [K, K] may be a Gram matrix: symmetric and positive definite, eigenvalues around 1.
+  static void make_definite(HostTensor& x) {
+    const std::int64_t K = x.shape.back();
+    for (std::int64_t at = 0; at < x.count(); at += K * K)
+      for (std::int64_t i = 0; i < K; ++i)
+        for (std::int64_t j = 0; j <= i; ++j) {
+          const double v = (i == j) + 0.5 * x.get(at + i * K + j) / std::sqrt(static_cast<double>(K));
+          x.set(at + i * K + j, v), x.set(at + j * K + i, v);
+        }
   }
 
   const OperatorInfo& info;

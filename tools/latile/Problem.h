@@ -27,11 +27,12 @@ struct Problem {
 /// Names of the tensors that the case's plan binds, in its order.
 std::vector<std::string> bound_tensors(const OperatorInfo&, const Case&);
 
-/// Inputs by what the declaration says they are: gates as `data` asks; a sequence along the first inner axis of a state
-/// is a key of unit length and correlation `data.correlation` over the tokens, or a normal query if its name begins
-/// with q; a sequence with one number per head is uniform in (0, beta_high); all others are normal. Parameters are
-/// uniform in (-0.5, 0), states normal. positive: queries, keys and states are made positive, so that an operator that
-/// divides by a sum of them is well posed. Outputs and final states are NaN. Same seed, same numbers, on any machine.
+/// Inputs by what the declaration says of them with typical(), otherwise by what they are: gates as `data` asks; a
+/// sequence along the first inner axis of a state is a key of unit length and correlation `data.correlation` over the
+/// tokens, or a normal query if its name begins with q; a sequence with one number per head is uniform in (0,
+/// beta_high); all others are normal. Parameters are uniform in (-0.5, 0), states normal. positive: queries, keys and
+/// states are made positive, so that an operator that divides by a sum of them is well posed. Outputs and final states
+/// are NaN. Same seed, same numbers, on any machine.
 Problem make_problem(const OperatorInfo&, const Case&, const Data&, const std::vector<std::int64_t>& lengths,
                      ElementType io, std::uint64_t seed, bool positive);
 
