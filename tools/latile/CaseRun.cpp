@@ -35,13 +35,8 @@ public:
   std::vector<void*> from_row(std::int64_t row) const {
     std::vector<void*> moved = data;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const Problem::Role role = problem.entries[i].role;
-      const bool rows =
-          role == Problem::Role::output ||
-          (role == Problem::Role::input && tensors[i].shape.size() >= 2 && tensors[i].shape[0] == problem.sequences &&
-           tensors[i].shape[1] >= problem.rows && problem.rows > 0);
-      if (!rows) continue;
-      const std::int64_t rate = tensors[i].shape[1] / problem.rows;
+      const int rate = problem.entries[i].rate;
+      if (rate == 0) continue;
       moved[i] = static_cast<std::byte*>(data[i]) +
                  row * rate * tensors[i].strides[1] * static_cast<std::int64_t>(size(tensors[i].type));
     }

@@ -116,7 +116,8 @@ private:
       fill(x, [&](Draw& d) { return t.typical ? between(d, *t.typical) : -0.5 * d.uniform(); });
     else if (!output)
       sequence(t, x);
-    p.entries.push_back({output ? Problem::Role::output : Problem::Role::input, "", std::move(x)});
+    const int rate = t.kind == TensorInfo::Kind::param ? 0 : t.rate;
+    p.entries.push_back({output ? Problem::Role::output : Problem::Role::input, "", std::move(x), rate});
   }
 
   /// Layouts that engines have: heads before tokens, slices of a wider row, and a stride inside.

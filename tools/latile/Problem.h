@@ -12,6 +12,7 @@ struct Problem {
     Role role;
     std::string carry;  ///< for states and indices
     HostTensor tensor;
+    int rate = 0;  ///< rows per token of a sequence or output; 0: it has no rows
   };
   std::vector<Entry> entries;  ///< in the plan's order
   std::vector<std::pair<std::string, std::int64_t>> dims;
