@@ -191,15 +191,13 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
       indices_[s.getEnd()] = q.rows;
       return true;
     }
-    auto length = [&](Ir k) -> Ir {
-      if (q.bits == 64) return b.CreateLoad(b.getInt64Ty(), l_.at(q.lengths, l_.mul(k, 8)));
-      return b.CreateSExt(b.CreateLoad(b.getInt32Ty(), l_.at(q.lengths, l_.mul(k, 4))), b.getInt64Ty());
-    };
     indices_[s.getBatch()] = l_.index(0);
-    indices_[s.getBegin()] = length(n);
-    indices_[s.getEnd()] = length(l_.add(n, 1));
+    indices_[s.getBegin()] = border(q, n);
+    indices_[s.getEnd()] = border(q, l_.add(n, 1));
     return true;
   }
+  if (auto c = mlir::dyn_cast<ChunkOp>(op)) return emit_chunk(c), true;
+  if (auto c = mlir::dyn_cast<ChunkBeginOp>(op)) return emit_chunk_begin(c), true;
   if (auto s = mlir::dyn_cast<SlotOp>(op)) {
     const View& v = views_[s.getView()];
     Ir at = l_.mul(in(1), v.strides[0]);

@@ -66,6 +66,12 @@ private:
   Ir allocate(std::int64_t bytes);
   void fail(mlir::Operation*, llvm::Twine why);
 
+  // Positions.cpp: chunks of the whole batch
+  Ir border(const Sequences&, Ir k);
+  Ir chunks_of(Ir rows, std::int64_t size);
+  void emit_chunk(tile::ChunkOp);
+  void emit_chunk_begin(tile::ChunkBeginOp);
+
   // Values.cpp: what stands for a value
   Ir scalar(mlir::Value);
   void make_scalar(mlir::Value);

@@ -110,7 +110,11 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
   for (auto launch : program.getBody().front().getOps<tile::LaunchOp>()) {
     auto kernel = lowered.lookupSymbol<tile::KernelOp>(launch.getKernel());
     std::vector<std::string> names;
-    for (mlir::Attribute a : kernel.getArgNames()) names.push_back(mlir::cast<mlir::StringAttr>(a).str());
+    // Arguments go by the kernel's names, those in the workspace by the workspace's.
+    for (auto [a, operand] : llvm::zip(kernel.getArgNames(), launch.getOperands())) {
+      auto workspace = operand.getDefiningOp<tile::WorkspaceOp>();
+      names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
+    }
     KernelEmitter emitter(kernel, module, isa);
     emitter.emit(names);
     if (!emitter.failure().empty()) {
@@ -118,6 +122,11 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
       return false;
     }
     artifact.kernels.push_back(emitter.facts());
+    KernelFacts& facts = artifact.kernels.back();
+    // A kernel over chunks that reads no rows still has a grid that the run must count.
+    for (mlir::Value operand : launch.getOperands())
+      if (auto workspace = operand.getDefiningOp<tile::WorkspaceOp>(); workspace && facts.grid.front() == "chunks")
+        facts.chunk = static_cast<std::int64_t>(workspace.getChunk());
   }
   set_attributes(module, *machine, isa);
   std::string invalid;

@@ -43,7 +43,9 @@ KernelEmitter::MemoryRow KernelEmitter::row_of(const View& view, mlir::ValueRang
   std::size_t axis = 0;
   for (mlir::Value index : leading) {
     Ir at = indices_.lookup(index);
-    if (axis == 0 && index.getDefiningOp<SlotOp>()) valid = builder_.CreateICmpSGE(at, l_.index(0));
+    // A slot may be none, and so may what is chosen between a slot and none: a head that leaves a store to another.
+    if (mlir::Operation* op = index.getDefiningOp(); axis == 0 && op && mlir::isa<SlotOp, mlir::arith::SelectOp>(op))
+      valid = builder_.CreateICmpSGE(at, l_.index(0));
     offset = l_.add(offset, l_.mul(at, view.strides[axis++]));
   }
   if (view.shape.getInner().size() == 2) offset = l_.add(offset, l_.mul(row, view.strides[axis]));
