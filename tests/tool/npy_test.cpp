@@ -1,35 +1,13 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "tests/tool/Command.h"
 #include "tools/latile/Npy.h"
 #include "tools/latile/UserError.h"
-#include <cstdlib>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 using namespace latile;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "latile-npy-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-};
-
-std::string content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-void put(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
 /// A file as numpy writes it, with any header.
 std::string npy(const std::string& header, const std::string& data, int version = 1) {
@@ -51,8 +29,6 @@ std::string refusal(const std::string& path, bool words = false) {
   }
   return "";
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -93,7 +93,8 @@ TEST_CASE("a pool has distinct slots, one sequence without a start and one witho
 }
 
 TEST_CASE("the list covers every option, length of a partial chunk and head ratio") {
-  for (const OperatorRow& row : operators()) {
+  for (const char* name : {"linear_attn", "simple_gla", "gated_delta_rule"}) {
+    const OperatorRow& row = *find_operator(name);
     std::set<std::string> settings, described;
     std::set<std::int64_t> chunks, ratios, partial;
     for (const OptionInfo& option : describe(row, {}).options) described.insert(option.name);

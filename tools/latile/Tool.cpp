@@ -25,18 +25,30 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// The name closest to a misspelt one.
+std::string nearest(std::string_view name, const std::vector<std::string>& known) {
+  return *std::min_element(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
+    return distance(name, a) < distance(name, b);
+  });
+}
+
+void need_command(const CLI::App& app, std::string_view word) {
+  std::vector<std::string> known;
+  for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
+  if (word.starts_with('-') || std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw UserError(fmt::format("there is no command '{}'; did you mean '{}'? `latile --help` names all", word,
+                              nearest(word, known)));
+}
+
 }  // namespace
 
 const OperatorRow& operator_named(const std::string& name) {
   if (const OperatorRow* row = find_operator(name)) return *row;
-  const std::vector<OperatorRow>& rows = operators();
-  const auto nearest = std::min_element(rows.begin(), rows.end(), [&](const OperatorRow& a, const OperatorRow& b) {
-    return distance(name, a.name) < distance(name, b.name);
-  });
+  std::vector<std::string> known;
+  for (const OperatorRow& row : operators()) known.emplace_back(row.name);
+  if (known.empty()) throw UserError(fmt::format("there is no operator '{}'", name));
   throw UserError(
-      nearest == rows.end()
-          ? fmt::format("there is no operator '{}'", name)
-          : fmt::format("there is no operator '{}'; did you mean '{}'? `latile list` names all", name, nearest->name));
+      fmt::format("there is no operator '{}'; did you mean '{}'? `latile list` names all", name, nearest(name, known)));
 }
 
 std::pair<std::string, std::string> split_pair(const std::string& text, const char* flag) {
@@ -79,6 +91,7 @@ int tool_main(int argc, char** argv) {
   add_compile(app, code);
   add_doctor(app, code);
   try {
+    if (argc > 1) need_command(app, argv[1]);
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) { return app.exit(e); } catch (const CLI::CallForAllHelp& e) {
     return app.exit(e);
