@@ -39,8 +39,8 @@ struct Specialisation {
   std::int64_t head_ratio = 1;                  ///< heads of the finest axis per head of the coarser one
   bool tiled_heads = false;                     ///< head map: h mod H (ggml) and not h div ratio (FLA)
   ElementType io = ElementType::f32;
-  std::vector<BoundTensor> tensors;             ///< in the caller's order; those not listed are absent
-  std::int64_t chunk = 0;                       ///< rows of a chunk; 0: the target's choice
+  std::vector<BoundTensor> tensors;  ///< in the caller's order; those not listed are absent
+  std::int64_t chunk = 0;            ///< rows of a chunk; 0: the target's choice
   HostIsa isa;
 
   const BoundTensor* tensor(const std::string& name) const;

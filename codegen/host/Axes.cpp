@@ -54,7 +54,8 @@ Axes::Axes(mlir::Block& block) {
     });
     for (mlir::Value v : op.getResults()) note(v);
     if (op.getNumRegions())
-      for (mlir::Value v : llvm::concat<mlir::Value>(llvm::to_vector(op.getOperands()), llvm::to_vector(op.getResults())))
+      for (mlir::Value v :
+           llvm::concat<mlir::Value>(llvm::to_vector(op.getOperands()), llvm::to_vector(op.getResults())))
         if (is_tile(v)) mark(id(v, 1));
     if (op.getNumResults() != 1 || !is_tile(op.getResult(0))) {
       // A terminator hands the new carry to the block argument of the next turn.

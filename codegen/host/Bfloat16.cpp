@@ -45,7 +45,8 @@ void KernelEmitter::store_pairs(mlir::Value v) {
   SmallVector<int> interleave;
   for (int k = 0; k < 16; ++k) interleave.append({k, k + 16});
   auto put = [&](Ir pair, Ir j, Ir bfloats) {
-    builder_.CreateAlignedStore(bfloats, l_.at(to.base, l_.add(l_.mul(pair, to.row_bytes), l_.mul(j, 4))), llvm::Align(4));
+    builder_.CreateAlignedStore(bfloats, l_.at(to.base, l_.add(l_.mul(pair, to.row_bytes), l_.mul(j, 4))),
+                                llvm::Align(4));
   };
   l_.loop(l_.index(0), l_.index((rows + 1) / 2), 1, [&](Ir pair) {
     l_.loop(l_.index(0), l_.index(width), 16, [&](Ir j) {
@@ -98,7 +99,8 @@ KernelEmitter::Grid KernelEmitter::multiply_pairs(OperandForm a, OperandForm c, 
   Grid out = l_.loop(l_.index(0), count, 1, init, [&](Ir k, ArrayRef<Ir> acc) {
     SmallVector<Ir> columns, next;
     for (int v = 0; v < block.vectors; ++v)
-      columns.push_back(b.CreateAlignedLoad(bfloats, address(right, k, l_.add(block.j, v * 16), false), llvm::Align(4)));
+      columns.push_back(
+          b.CreateAlignedLoad(bfloats, address(right, k, l_.add(block.j, v * 16), false), llvm::Align(4)));
     for (int r = 0; r < block.rows; ++r) {
       Ir row = l_.add(block.i, r);
       Ir at = a.transposed ? address(left, k, row, false) : address(left, row, k, false);
@@ -106,8 +108,9 @@ KernelEmitter::Grid KernelEmitter::multiply_pairs(OperandForm a, OperandForm c, 
       (void)words;
       Ir x = b.CreateBitCast(word, bfloats);
       for (int v = 0; v < block.vectors; ++v)
-        next.push_back(b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
-                                         {acc[static_cast<std::size_t>(r * block.vectors + v)], x, columns[static_cast<std::size_t>(v)]}));
+        next.push_back(b.CreateIntrinsic(
+            llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
+            {acc[static_cast<std::size_t>(r * block.vectors + v)], x, columns[static_cast<std::size_t>(v)]}));
     }
     return next;
   });
@@ -125,7 +128,8 @@ void KernelEmitter::configure_tiles() {
     bytes[48 + t] = 16;
   }
   auto* data = llvm::ConstantDataArray::get(module_.getContext(), llvm::ArrayRef<std::uint8_t>(bytes));
-  auto* global = new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "tiles");
+  auto* global =
+      new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "tiles");
   global->setAlignment(llvm::Align(64));
   builder_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {global});
 }

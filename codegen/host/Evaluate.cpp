@@ -33,8 +33,8 @@ KernelEmitter::Grid KernelEmitter::evaluate(mlir::Value v, const Block& block) {
     for (int r = 0; r < block.rows; ++r)
       for (int c = 0; c < block.vectors; ++c) {
         Ir row = rows == 1 ? l_.index(0) : l_.add(block.i, r);
-        out.push_back(l_.load(address(it->second, row, l_.add(block.j, c * l_.width), in_panel(v)), ElementType::f32,
-                              nullptr));
+        out.push_back(
+            l_.load(address(it->second, row, l_.add(block.j, c * l_.width), in_panel(v)), ElementType::f32, nullptr));
       }
     return out;
   }
@@ -92,8 +92,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_op(mlir::Operation* op, mlir::Value 
   if (auto r = mlir::dyn_cast<RepeatRowsOp>(op)) {
     Grid out;
     for (int k = 0; k < block.rows; ++k)
-      out.append(evaluate(r.getX(), {b.CreateSDiv(l_.add(block.i, k), l_.index(static_cast<std::int64_t>(r.getN()))),
-                                     1, block.j, block.vectors}));
+      out.append(evaluate(r.getX(), {b.CreateSDiv(l_.add(block.i, k), l_.index(static_cast<std::int64_t>(r.getN()))), 1,
+                                     block.j, block.vectors}));
     return out;
   }
   auto kept = [&](MaskKind kind, std::int64_t stair, Ir row, Ir j) -> Ir {
@@ -140,7 +140,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_op(mlir::Operation* op, mlir::Value 
     for (int r = 0; r < block.rows; ++r)
       for (int c = 0; c < block.vectors; ++c) {
         Ir& x = out[static_cast<std::size_t>(r * block.vectors + c)];
-        Ir valid = b.CreateICmpSLT(l_.add(block.i, r), l_.mul(rows_[n.getRows()].count, static_cast<std::int64_t>(n.getRate())));
+        Ir valid = b.CreateICmpSLT(l_.add(block.i, r),
+                                   l_.mul(rows_[n.getRows()].count, static_cast<std::int64_t>(n.getRate())));
         x = b.CreateSelect(valid, x, l_.splat(n.getValue().convertToDouble()));
       }
     return out;
@@ -185,7 +186,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_op(mlir::Operation* op, mlir::Value 
 SmallVector<KernelEmitter::Grid> KernelEmitter::factors(mlir::Value v, const Block& block) {
   mlir::Operation* op = v.getDefiningOp();
   if (!op || plain_.contains(v) || !v.hasOneUse() || extents(v)[1] == 1) return {};
-  if (mlir::isa<mlir::arith::MulFOp>(op)) return {evaluate(op->getOperand(0), block), evaluate(op->getOperand(1), block)};
+  if (mlir::isa<mlir::arith::MulFOp>(op))
+    return {evaluate(op->getOperand(0), block), evaluate(op->getOperand(1), block)};
   auto d = mlir::dyn_cast<DotOp>(op);
   if (!d || !is_outer(d)) return {};
   Grid left, right = evaluate(d.getB(), {l_.index(0), 1, block.j, block.vectors}), columns;
@@ -205,7 +207,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_column(mlir::Value v, const Block& b
   if (auto it = plain_.find(v); it != plain_.end() && extents(v)[1] == 1) {
     Grid out;
     for (int c = 0; c < block.vectors; ++c)
-      out.push_back(l_.load(l_.at(it->second.base, l_.mul(l_.add(block.i, c * l_.width), 4)), ElementType::f32, nullptr));
+      out.push_back(
+          l_.load(l_.at(it->second.base, l_.mul(l_.add(block.i, c * l_.width), 4)), ElementType::f32, nullptr));
     return out;
   }
   mlir::Operation* op = v.getDefiningOp();
@@ -225,7 +228,7 @@ KernelEmitter::Grid KernelEmitter::evaluate_column(mlir::Value v, const Block& b
     Ir limit = l_.mul(rows_[n.getRows()].count, static_cast<std::int64_t>(n.getRate()));
     for (int c = 0; c < block.vectors; ++c)
       out[static_cast<std::size_t>(c)] = b.CreateSelect(first_rows(limit, c), out[static_cast<std::size_t>(c)],
-                                                         l_.splat(n.getValue().convertToDouble()));
+                                                        l_.splat(n.getValue().convertToDouble()));
     return out;
   }
   if (auto d = mlir::dyn_cast<DotOp>(op); d && is_outer(d)) {

@@ -13,9 +13,9 @@ namespace latile::host {
 
 /// What is written out on the way, on request.
 struct Texts {
-  std::string llvm;      ///< optimised LLVM IR
+  std::string llvm;  ///< optimised LLVM IR
   std::string assembly;
-  std::string object;    ///< the relocatable object
+  std::string object;  ///< the relocatable object
 };
 
 /// Compiles a lowered module (one tile.program of launches, its tile.kernel ops) for an instruction set. False: a

@@ -176,8 +176,10 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
   auto& b = builder_;
   if (auto c = mlir::dyn_cast<mlir::arith::ConstantOp>(op)) {
     if (auto i = mlir::dyn_cast<mlir::IntegerAttr>(c.getValue())) {
-      if (c.getType().isInteger(1)) indices_[c] = b.getInt1(i.getValue().getBoolValue());
-      else indices_[c] = l_.index(i.getValue().getSExtValue());
+      if (c.getType().isInteger(1))
+        indices_[c] = b.getInt1(i.getValue().getBoolValue());
+      else
+        indices_[c] = l_.index(i.getValue().getSExtValue());
       return true;
     }
     return false;
@@ -210,9 +212,8 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
   }
   if (auto h = mlir::dyn_cast<HeadOp>(op)) {
     Ir ratio = l_.index(static_cast<std::int64_t>(h.getRatio()));
-    indices_[h.getCoarse()] = h.getMap() == HeadMap::Grouped
-                                  ? b.CreateSDiv(in(0), ratio)
-                                  : b.CreateSRem(in(0), dim(h.getAxis().str()));
+    indices_[h.getCoarse()] =
+        h.getMap() == HeadMap::Grouped ? b.CreateSDiv(in(0), ratio) : b.CreateSRem(in(0), dim(h.getAxis().str()));
     return true;
   }
   if (auto r = mlir::dyn_cast<RowsOp>(op)) {
@@ -234,17 +235,28 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     out = b.CreateICmp(it->second, in(0), in(1));
     return true;
   }
-  if (mlir::isa<mlir::arith::AddIOp>(op)) out = l_.add(in(0), in(1));
-  else if (mlir::isa<mlir::arith::SubIOp>(op)) out = b.CreateSub(in(0), in(1));
-  else if (mlir::isa<mlir::arith::MulIOp>(op)) out = l_.mul(in(0), in(1));
-  else if (mlir::isa<mlir::arith::DivSIOp>(op)) out = b.CreateSDiv(in(0), in(1));
-  else if (mlir::isa<mlir::arith::RemSIOp>(op)) out = b.CreateSRem(in(0), in(1));
-  else if (mlir::isa<mlir::arith::AndIOp>(op)) out = b.CreateAnd(in(0), in(1));
-  else if (mlir::isa<mlir::arith::OrIOp>(op)) out = b.CreateOr(in(0), in(1));
-  else if (mlir::isa<mlir::arith::MinSIOp>(op)) out = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, in(0), in(1));
-  else if (mlir::isa<mlir::arith::MaxSIOp>(op)) out = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, in(0), in(1));
-  else if (mlir::isa<mlir::arith::SelectOp>(op)) out = b.CreateSelect(in(0), in(1), in(2));
-  else fail(op, "has no lowering");
+  if (mlir::isa<mlir::arith::AddIOp>(op))
+    out = l_.add(in(0), in(1));
+  else if (mlir::isa<mlir::arith::SubIOp>(op))
+    out = b.CreateSub(in(0), in(1));
+  else if (mlir::isa<mlir::arith::MulIOp>(op))
+    out = l_.mul(in(0), in(1));
+  else if (mlir::isa<mlir::arith::DivSIOp>(op))
+    out = b.CreateSDiv(in(0), in(1));
+  else if (mlir::isa<mlir::arith::RemSIOp>(op))
+    out = b.CreateSRem(in(0), in(1));
+  else if (mlir::isa<mlir::arith::AndIOp>(op))
+    out = b.CreateAnd(in(0), in(1));
+  else if (mlir::isa<mlir::arith::OrIOp>(op))
+    out = b.CreateOr(in(0), in(1));
+  else if (mlir::isa<mlir::arith::MinSIOp>(op))
+    out = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, in(0), in(1));
+  else if (mlir::isa<mlir::arith::MaxSIOp>(op))
+    out = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, in(0), in(1));
+  else if (mlir::isa<mlir::arith::SelectOp>(op))
+    out = b.CreateSelect(in(0), in(1), in(2));
+  else
+    fail(op, "has no lowering");
   return true;
 }
 
@@ -284,8 +296,10 @@ void KernelEmitter::emit_tiles(llvm::ArrayRef<mlir::Operation*> run) {
       panelled = in_panel(v);
       if (mlir::cast<mlir::RankedTensorType>(v.getType()).getElementType().isInteger(1)) continue;
       if (extents(v)[1] == 1) {
-        if (extents(v)[0] == 1) make_scalar(v);
-        else make_column(v);
+        if (extents(v)[0] == 1)
+          make_scalar(v);
+        else
+          make_column(v);
         continue;
       }
       if (!storage_.forms(v) || (storage_.forms(v) == plain && reads_in_place(v))) continue;
@@ -293,7 +307,8 @@ void KernelEmitter::emit_tiles(llvm::ArrayRef<mlir::Operation*> run) {
         SmallVector<DotOp> group{d};
         while (k + 1 < run.size())
           if (auto next = mlir::dyn_cast<DotOp>(run[k + 1]); next && extents(next.getTile())[0] == 1 &&
-              extents(next.getTile())[1] > 1 && !is_outer(next) && next.getB() == d.getB() && group.size() < 4) {
+                                                             extents(next.getTile())[1] > 1 && !is_outer(next) &&
+                                                             next.getB() == d.getB() && group.size() < 4) {
             group.push_back(next);
             ++k;
           } else {
@@ -304,8 +319,10 @@ void KernelEmitter::emit_tiles(llvm::ArrayRef<mlir::Operation*> run) {
         work = [this, v] { emit_root(v); };
       }
     }
-    if (panelled) panel_work_.push_back(work);
-    else if (work) work();
+    if (panelled)
+      panel_work_.push_back(work);
+    else if (work)
+      work();
   }
 }
 
@@ -334,7 +351,8 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   mlir::Block& body = *loop.getBody();
   SmallVector<mlir::Value> carries;
   for (mlir::Value v : loop.getRegionIterArgs()) carries.push_back(v);
-  if (llvm::any_of(carries, [](mlir::Value v) { return !is_tile(v); })) return fail(loop, "carries a value that is no tile");
+  if (llvm::any_of(carries, [](mlir::Value v) { return !is_tile(v); }))
+    return fail(loop, "carries a value that is no tile");
   if (depth_ == 0) choose_panels(body, carries);  // a nested loop's values are whole
   ++depth_;
   llvm::scope_exit leave([this] { --depth_; });
@@ -352,19 +370,24 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
       continue;
     }
     auto copy = [&, init = init, carry = carry] {
-      over_blocks(extents(carry)[0], carry, [&](const Block& block) {
-        Block source = block;
-        if (in_panel(carry)) source.j = l_.add(block.j, l_.mul(panel_, panel_columns_));
-        Grid grid = evaluate(init, source);
-        for (int r = 0; r < block.rows; ++r)
-          for (int c = 0; c < block.vectors; ++c)
-            l_.store(grid[static_cast<std::size_t>(r * block.vectors + c)],
-                     address(buffer, l_.add(block.i, r), l_.add(block.j, c * l_.width), in_panel(carry)),
-                     ElementType::f32, nullptr);
-      }, false);
+      over_blocks(
+          extents(carry)[0], carry,
+          [&](const Block& block) {
+            Block source = block;
+            if (in_panel(carry)) source.j = l_.add(block.j, l_.mul(panel_, panel_columns_));
+            Grid grid = evaluate(init, source);
+            for (int r = 0; r < block.rows; ++r)
+              for (int c = 0; c < block.vectors; ++c)
+                l_.store(grid[static_cast<std::size_t>(r * block.vectors + c)],
+                         address(buffer, l_.add(block.i, r), l_.add(block.j, c * l_.width), in_panel(carry)),
+                         ElementType::f32, nullptr);
+          },
+          false);
     };
-    if (in_panel(carry)) panel_work_.push_back(copy);
-    else copy();
+    if (in_panel(carry))
+      panel_work_.push_back(copy);
+    else
+      copy();
     run_panels();
   }
 
@@ -377,8 +400,10 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
               if (extents(c)[0] == 1 && extents(c)[1] == 1)
                 scalars_[c] = l_.load_scalar(plain_[c].base, ElementType::f32);
               if (extents(c)[1] == 1 || !(storage_.forms(c) & ~plain)) continue;
-              if (in_panel(c)) panel_work_.push_back([this, c] { store_forms(c); });
-              else store_forms(c);
+              if (in_panel(c))
+                panel_work_.push_back([this, c] { store_forms(c); });
+              else
+                store_forms(c);
             }
             steps_.clear();
             emit_operations(body);

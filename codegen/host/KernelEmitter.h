@@ -32,7 +32,8 @@ private:
   struct Rows {
     Ir first, count, number;
   };
-  /// A stored value: element (r, c) is at base + panel * panel_bytes + r * row_bytes + 4 c; flipped: r and c change roles.
+  /// A stored value: element (r, c) is at base + panel * panel_bytes + r * row_bytes + 4 c; flipped: r and c change
+  /// roles.
   struct Buffer {
     Ir base = nullptr;
     Ir row_bytes = nullptr;

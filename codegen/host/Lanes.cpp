@@ -39,8 +39,10 @@ SmallVector<Ir> Lanes::loop(Ir lo, Ir hi, std::int64_t step, ArrayRef<Ir> init,
   llvm::BasicBlock* turn = llvm::BasicBlock::Create(context, "turn", f);
   llvm::BasicBlock* exit = llvm::BasicBlock::Create(context, "exit", f);
   bool guarded = !(clo && chi);
-  if (guarded) b.CreateCondBr(b.CreateICmpSLT(lo, hi), turn, exit);
-  else b.CreateBr(turn);
+  if (guarded)
+    b.CreateCondBr(b.CreateICmpSLT(lo, hi), turn, exit);
+  else
+    b.CreateBr(turn);
 
   b.SetInsertPoint(turn);
   llvm::PHINode* iv = b.CreatePHI(b.getInt64Ty(), 2);
@@ -154,7 +156,9 @@ static Ir lane_addresses(const Lanes& l, Ir address, Ir stride_bytes) {
 
 Ir Lanes::load_strided(Ir address, ElementType t, Ir stride_bytes, Ir lanes) const {
   llvm::Type* type = memory_type(t, true);
-  Ir all = lanes ? lanes : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), static_cast<unsigned>(width)));
+  Ir all =
+      lanes ? lanes
+            : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), static_cast<unsigned>(width)));
   Ir x = b.CreateMaskedGather(type, lane_addresses(*this, address, stride_bytes), llvm::Align(size(t)), all,
                               llvm::Constant::getNullValue(type));
   return from_memory(x, t);
@@ -162,12 +166,16 @@ Ir Lanes::load_strided(Ir address, ElementType t, Ir stride_bytes, Ir lanes) con
 
 void Lanes::store(Ir v, Ir address, ElementType t, Ir lanes) const {
   Ir x = to_memory(v, t);
-  if (lanes) b.CreateMaskedStore(x, address, llvm::Align(size(t)), lanes);
-  else b.CreateAlignedStore(x, address, llvm::Align(size(t)));
+  if (lanes)
+    b.CreateMaskedStore(x, address, llvm::Align(size(t)), lanes);
+  else
+    b.CreateAlignedStore(x, address, llvm::Align(size(t)));
 }
 
 void Lanes::store_strided(Ir v, Ir address, ElementType t, Ir stride_bytes, Ir lanes) const {
-  Ir all = lanes ? lanes : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), static_cast<unsigned>(width)));
+  Ir all =
+      lanes ? lanes
+            : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b.getInt1Ty(), static_cast<unsigned>(width)));
   b.CreateMaskedScatter(to_memory(v, t), lane_addresses(*this, address, stride_bytes), llvm::Align(size(t)), all);
 }
 

@@ -1,8 +1,8 @@
 // Emission of LLVM IR for float vectors of one width: loops, memory with masks, conversions, elementary functions.
 #pragma once
 #include "compiler/Specialisation.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace latile::host {

@@ -36,8 +36,8 @@ bool link_shared(const std::string& object, std::string& shared, std::string& fa
   std::lock_guard lock(one_at_a_time);
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  const char* arguments[] = {"ld.lld", "-shared",  "--no-undefined", "-z",        "now",
-                             "-Bsymbolic", "--build-id=none", "-o", out.c_str(), in.c_str()};
+  const char* arguments[] = {"ld.lld",          "-shared", "--no-undefined", "-z",      "now", "-Bsymbolic",
+                             "--build-id=none", "-o",      out.c_str(),      in.c_str()};
   lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0) {
     failure = "lld: " + messages;

@@ -66,10 +66,11 @@ void KernelEmitter::emit_chunk_begin(ChunkBeginOp op) {
     indices_[op.getC()] = l_.mul(n, chunks_of(q.rows, size));
     return;
   }
-  SmallVector<Ir> sums = l_.loop(l_.index(0), n, 1, {l_.index(0), border(q, l_.index(0))}, [&](Ir k, ArrayRef<Ir> so_far) {
-    Ir end = border(q, l_.add(k, 1));
-    return SmallVector<Ir>{l_.add(so_far[0], chunks_of(builder_.CreateSub(end, so_far[1]), size)), end};
-  });
+  SmallVector<Ir> sums =
+      l_.loop(l_.index(0), n, 1, {l_.index(0), border(q, l_.index(0))}, [&](Ir k, ArrayRef<Ir> so_far) {
+        Ir end = border(q, l_.add(k, 1));
+        return SmallVector<Ir>{l_.add(so_far[0], chunks_of(builder_.CreateSub(end, so_far[1]), size)), end};
+      });
   indices_[op.getC()] = sums[0];
 }
 

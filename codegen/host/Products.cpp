@@ -10,8 +10,8 @@ KernelEmitter::Grid KernelEmitter::product(DotOp d, const Block& block, Grid ini
   if (is_outer(d)) {
     Grid right = evaluate(d.getB(), {l_.index(0), 1, block.j, block.vectors}), out;
     for (int r = 0; r < block.rows; ++r) {
-      Ir left = l_.splat(extents(d.getA())[0] == 1 ? scalar(d.getA())
-                                                   : read_column_scalar(d.getA(), l_.add(block.i, r)));
+      Ir left =
+          l_.splat(extents(d.getA())[0] == 1 ? scalar(d.getA()) : read_column_scalar(d.getA(), l_.add(block.i, r)));
       for (int c = 0; c < block.vectors; ++c) out.push_back(b.CreateFMul(left, right[static_cast<std::size_t>(c)]));
     }
     return out;
@@ -20,7 +20,8 @@ KernelEmitter::Grid KernelEmitter::product(DotOp d, const Block& block, Grid ini
   Ir terms = l_.index(extents(d.getA())[1]);
   if (!a.transposed && extents(d.getA())[0] == extents(d.getA())[1] && is_lower_triangular(d.getA()))
     terms = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, l_.add(block.i, block.rows), terms);
-  if (engine_ == Bfloat16::dot && is_bfloat16_product(d)) return multiply_pairs(a, c, block, std::move(init), negate, terms);
+  if (engine_ == Bfloat16::dot && is_bfloat16_product(d))
+    return multiply_pairs(a, c, block, std::move(init), negate, terms);
   return multiply(a, c, block, std::move(init), negate, terms);
 }
 
@@ -28,7 +29,8 @@ KernelEmitter::Grid KernelEmitter::product(DotOp d, const Block& block, Grid ini
 KernelEmitter::Grid KernelEmitter::multiply(OperandForm a, OperandForm c, const Block& block, Grid init, bool negate,
                                             Ir terms) {
   auto left = [&](Ir row, Ir k) -> Ir {
-    if (extents(a.value)[1] == 1) return a.transposed ? read_column_scalar(a.value, k) : read_column_scalar(a.value, row);
+    if (extents(a.value)[1] == 1)
+      return a.transposed ? read_column_scalar(a.value, k) : read_column_scalar(a.value, row);
     if (a.transposed) std::swap(row, k);
     if (auto it = plain_.find(a.value); it != plain_.end())
       return l_.load_scalar(address(it->second, row, k, in_panel(a.value)), ElementType::f32);
@@ -57,7 +59,8 @@ KernelEmitter::Grid KernelEmitter::multiply(OperandForm a, OperandForm c, const 
       Ir x = l_.splat(left(l_.add(block.i, r), k));
       if (negate) x = builder_.CreateFNeg(x);
       for (int v = 0; v < block.vectors; ++v)
-        next.push_back(l_.fma(x, columns[static_cast<std::size_t>(v)], acc[static_cast<std::size_t>(r * block.vectors + v)]));
+        next.push_back(
+            l_.fma(x, columns[static_cast<std::size_t>(v)], acc[static_cast<std::size_t>(r * block.vectors + v)]));
     }
     return next;
   });
@@ -69,19 +72,23 @@ void KernelEmitter::substitute(mlir::Value a, mlir::Value x, llvm::function_ref<
   Buffer buffer = new_buffer(x, false);
   plain_[x] = buffer;
   const Buffer factor = plain_[a];
-  over_blocks(extents(x)[0], x, [&](const Block& block) {
-    Grid acc = multiply({a, false}, {x, false}, block, right_side(block), true, block.i);
-    for (int r = 0; r < block.rows; ++r)
-      for (int c = 0; c < block.vectors; ++c) {
-        Ir& value = acc[static_cast<std::size_t>(r * block.vectors + c)];
-        for (int q = 0; q < r; ++q) {
-          Ir f = l_.load_scalar(address(factor, l_.add(block.i, r), l_.add(block.i, q), false), ElementType::f32);
-          value = l_.fma(builder_.CreateFNeg(l_.splat(f)), acc[static_cast<std::size_t>(q * block.vectors + c)], value);
-        }
-        l_.store(value, address(buffer, l_.add(block.i, r), l_.add(block.j, c * l_.width), in_panel(x)),
-                 ElementType::f32, nullptr);
-      }
-  }, true);
+  over_blocks(
+      extents(x)[0], x,
+      [&](const Block& block) {
+        Grid acc = multiply({a, false}, {x, false}, block, right_side(block), true, block.i);
+        for (int r = 0; r < block.rows; ++r)
+          for (int c = 0; c < block.vectors; ++c) {
+            Ir& value = acc[static_cast<std::size_t>(r * block.vectors + c)];
+            for (int q = 0; q < r; ++q) {
+              Ir f = l_.load_scalar(address(factor, l_.add(block.i, r), l_.add(block.i, q), false), ElementType::f32);
+              value =
+                  l_.fma(builder_.CreateFNeg(l_.splat(f)), acc[static_cast<std::size_t>(q * block.vectors + c)], value);
+            }
+            l_.store(value, address(buffer, l_.add(block.i, r), l_.add(block.j, c * l_.width), in_panel(x)),
+                     ElementType::f32, nullptr);
+          }
+      },
+      true);
 }
 
 void KernelEmitter::emit_solve(SolveUnitLowerOp solve) {
@@ -96,7 +103,8 @@ void KernelEmitter::emit_inverse(InverseUnitLowerOp inverse) {
     for (int r = 0; r < block.rows; ++r)
       for (int c = 0; c < block.vectors; ++c) {
         Ir row = l_.add(block.i, r), j = l_.add(block.j, c * l_.width);
-        Ir here = builder_.CreateXor(l_.mask(builder_.CreateSub(l_.add(row, 1), j)), l_.mask(builder_.CreateSub(row, j)));
+        Ir here =
+            builder_.CreateXor(l_.mask(builder_.CreateSub(l_.add(row, 1), j)), l_.mask(builder_.CreateSub(row, j)));
         identity.push_back(builder_.CreateSelect(here, l_.splat(1.0), l_.splat(0.0)));
       }
     return identity;
@@ -107,7 +115,8 @@ void KernelEmitter::emit_inverse(InverseUnitLowerOp inverse) {
 void KernelEmitter::emit_row_products(llvm::MutableArrayRef<DotOp> group) {
   std::int64_t vectors = columns(group[0].getTile()) / l_.width;
   int budget = l_.isa.vector_floats() == 16 ? 16 : 8;
-  int width = static_cast<int>(std::min<std::int64_t>(vectors, std::max<std::int64_t>(1, budget / static_cast<int>(group.size()))));
+  int width = static_cast<int>(
+      std::min<std::int64_t>(vectors, std::max<std::int64_t>(1, budget / static_cast<int>(group.size()))));
   SmallVector<Buffer> buffers;
   for (DotOp d : group) {
     buffers.push_back(new_buffer(d.getTile(), false));
@@ -120,15 +129,18 @@ void KernelEmitter::emit_row_products(llvm::MutableArrayRef<DotOp> group) {
       SmallVector<Ir> row, next;
       for (int v = 0; v < count; ++v) {
         Ir at = l_.add(j, v * l_.width);
-        if (c.transposed) row.push_back(l_.load(address(flipped_[c.value], k, at, false), ElementType::f32, nullptr));
-        else row.push_back(evaluate(c.value, {k, 1, at, 1})[0]);
+        if (c.transposed)
+          row.push_back(l_.load(address(flipped_[c.value], k, at, false), ElementType::f32, nullptr));
+        else
+          row.push_back(evaluate(c.value, {k, 1, at, 1})[0]);
       }
       for (auto [n, d] : llvm::enumerate(group)) {
         OperandForm a = operand_form(d.getA());
         Ir left = a.transposed ? read_column_scalar(a.value, k)
                                : l_.load_scalar(address(plain_[a.value], l_.index(0), k, false), ElementType::f32);
         for (int v = 0; v < count; ++v)
-          next.push_back(l_.fma(l_.splat(left), row[static_cast<std::size_t>(v)], sums[n * static_cast<std::size_t>(count) + static_cast<std::size_t>(v)]));
+          next.push_back(l_.fma(l_.splat(left), row[static_cast<std::size_t>(v)],
+                                sums[n * static_cast<std::size_t>(count) + static_cast<std::size_t>(v)]));
       }
       return next;
     });

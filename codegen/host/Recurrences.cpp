@@ -62,7 +62,8 @@ void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
       auto row = [&](Ir i, ArrayRef<Ir> t) {
         Ir sum = nullptr;
         for (std::size_t n = 0; n < t.size(); ++n) {
-          Ir x = l_.load(address(left, i, l_.index(from + static_cast<std::int64_t>(n) * l_.width), false), ElementType::f32, nullptr);
+          Ir x = l_.load(address(left, i, l_.index(from + static_cast<std::int64_t>(n) * l_.width), false),
+                         ElementType::f32, nullptr);
           if (Ir mask = column_mask(q, l_.index(from + static_cast<std::int64_t>(n) * l_.width)))
             x = builder_.CreateSelect(mask, x, l_.splat(0.0));
           sum = sum ? l_.fma(x, t[n], sum) : builder_.CreateFMul(x, t[n]);
@@ -150,7 +151,8 @@ void KernelEmitter::emit_running(mlir::Operation* op) {
     // ln(e^a + e^x) from the larger one; two of -inf stay so.
     constexpr double inf = std::numeric_limits<double>::infinity();
     Ir high = l_.maximum(above, x), low = l_.minimum(above, x);
-    Ir gap = builder_.CreateSelect(builder_.CreateFCmpOEQ(high, l_.splat(-inf)), l_.splat(0.0), builder_.CreateFSub(low, high));
+    Ir gap = builder_.CreateSelect(builder_.CreateFCmpOEQ(high, l_.splat(-inf)), l_.splat(0.0),
+                                   builder_.CreateFSub(low, high));
     return builder_.CreateFAdd(high, l_.softplus(gap));
   };
   bool column = extents(v)[1] == 1;
@@ -162,8 +164,10 @@ void KernelEmitter::emit_running(mlir::Operation* op) {
         if (!column) return evaluate(x, {row, 1, j, 1})[0];
         return l_.splat(extents(x)[0] == 1 ? scalar(x) : read_column_scalar(x, row));
       });
-      if (column) builder_.CreateStore(l_.first_lane(next), l_.at(to.base, l_.mul(row, 4)));
-      else l_.store(next, address(to, row, j, in_panel(v)), ElementType::f32, nullptr);
+      if (column)
+        builder_.CreateStore(l_.first_lane(next), l_.at(to.base, l_.mul(row, 4)));
+      else
+        l_.store(next, address(to, row, j, in_panel(v)), ElementType::f32, nullptr);
       return {next};
     });
   });
@@ -177,9 +181,8 @@ void KernelEmitter::emit_kron_rows(KronRowsOp op) {
   // A row of x as scalars: the vector of each product starts where the one before ends.
   Ir row = allocate((columns(x) + l_.width) * 4);
   l_.loop(l_.index(0), l_.index(extents(v)[0]), 1, [&](Ir r) {
-    l_.loop(l_.index(0), l_.index(columns(x)), l_.width, [&](Ir j) {
-      l_.store(evaluate(x, {r, 1, j, 1})[0], l_.at(row, l_.mul(j, 4)), ElementType::f32, nullptr);
-    });
+    l_.loop(l_.index(0), l_.index(columns(x)), l_.width,
+            [&](Ir j) { l_.store(evaluate(x, {r, 1, j, 1})[0], l_.at(row, l_.mul(j, 4)), ElementType::f32, nullptr); });
     l_.loop(l_.index(0), l_.index(k), 1, [&](Ir n) {
       Ir factor = l_.splat(l_.load_scalar(l_.at(row, l_.mul(n, 4)), ElementType::f32));
       l_.loop(l_.index(0), l_.index(columns(x)), l_.width, [&](Ir j) {
@@ -204,8 +207,10 @@ void KernelEmitter::emit_sum_rows(SumRowsOp op) {
         sum = builder_.CreateFAdd(sum, column ? l_.splat(read_column_scalar(op.getX(), row))
                                               : evaluate(op.getX(), {row, 1, j, 1})[0]);
       }
-      if (column) builder_.CreateStore(l_.first_lane(sum), l_.at(to.base, l_.mul(r, 4)));
-      else l_.store(sum, address(to, r, j, in_panel(v)), ElementType::f32, nullptr);
+      if (column)
+        builder_.CreateStore(l_.first_lane(sum), l_.at(to.base, l_.mul(r, 4)));
+      else
+        l_.store(sum, address(to, r, j, in_panel(v)), ElementType::f32, nullptr);
     });
   });
   plain_[v] = to;
@@ -221,21 +226,28 @@ void KernelEmitter::emit_solve_system(SolveOp op) {
   Buffer x = fresh(), residual = fresh(), p = fresh();
   Ir squares = allocate(rows * 4);
   auto over = [&](llvm::function_ref<void(Ir row, Ir j)> body) {
-    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) { l_.loop(l_.index(0), l_.index(cols), l_.width, [&](Ir j) { body(r, j); }); });
+    l_.loop(l_.index(0), l_.index(rows), 1,
+            [&](Ir r) { l_.loop(l_.index(0), l_.index(cols), l_.width, [&](Ir j) { body(r, j); }); });
   };
-  auto get = [&](const Buffer& from, Ir r, Ir j) { return l_.load(address(from, r, j, false), ElementType::f32, nullptr); };
-  auto put = [&](Ir value, const Buffer& to, Ir r, Ir j) { l_.store(value, address(to, r, j, false), ElementType::f32, nullptr); };
+  auto get = [&](const Buffer& from, Ir r, Ir j) {
+    return l_.load(address(from, r, j, false), ElementType::f32, nullptr);
+  };
+  auto put = [&](Ir value, const Buffer& to, Ir r, Ir j) {
+    l_.store(value, address(to, r, j, false), ElementType::f32, nullptr);
+  };
   auto row_dot = [&](llvm::function_ref<Ir(Ir j)> left, llvm::function_ref<Ir(Ir j)> right) {
-    Ir sum = l_.loop(l_.index(0), l_.index(cols), l_.width, {l_.splat(0.0)}, [&](Ir j, ArrayRef<Ir> acc) -> SmallVector<Ir> {
-      Ir product = builder_.CreateFMul(left(j), right(j));
-      if (Ir mask = column_mask(v, j)) product = builder_.CreateSelect(mask, product, l_.splat(0.0));
-      return {builder_.CreateFAdd(acc[0], product)};
-    })[0];
+    Ir sum =
+        l_.loop(l_.index(0), l_.index(cols), l_.width, {l_.splat(0.0)}, [&](Ir j, ArrayRef<Ir> acc) -> SmallVector<Ir> {
+          Ir product = builder_.CreateFMul(left(j), right(j));
+          if (Ir mask = column_mask(v, j)) product = builder_.CreateSelect(mask, product, l_.splat(0.0));
+          return {builder_.CreateFAdd(acc[0], product)};
+        })[0];
     return l_.sum(sum);
   };
   auto ratio = [&](Ir a, Ir c) {
     Ir usable = builder_.CreateFCmpUNE(c, l_.scalar(0.0));
-    return builder_.CreateSelect(usable, builder_.CreateFDiv(a, builder_.CreateSelect(usable, c, l_.scalar(1.0))), l_.scalar(0.0));
+    return builder_.CreateSelect(usable, builder_.CreateFDiv(a, builder_.CreateSelect(usable, c, l_.scalar(1.0))),
+                                 l_.scalar(0.0));
   };
   over([&](Ir r, Ir j) {
     Ir rhs = evaluate(op.getRhs(), {r, 1, j, 1})[0];
@@ -266,7 +278,8 @@ void KernelEmitter::emit_solve_system(SolveOp op) {
       Ir next = row_dot(here, here);
       builder_.CreateStore(next, l_.at(squares, l_.mul(r, 4)));
       Ir turn = l_.splat(ratio(next, square));
-      l_.loop(l_.index(0), l_.index(cols), l_.width, [&](Ir j) { put(l_.fma(turn, get(p, r, j), get(residual, r, j)), p, r, j); });
+      l_.loop(l_.index(0), l_.index(cols), l_.width,
+              [&](Ir j) { put(l_.fma(turn, get(p, r, j), get(residual, r, j)), p, r, j); });
     });
   });
   --depth_;

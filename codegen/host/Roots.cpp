@@ -42,14 +42,18 @@ static bool holds_product(mlir::Value v, const Storage& storage, bool root = tru
 }
 
 void KernelEmitter::store_value(mlir::Value v, const Buffer& to) {
-  over_blocks(extents(v)[0], v, [&](const Block& block) {
-    // The value's own buffer is the target: what it is made of is evaluated, not the buffer read.
-    Grid grid = plain_.contains(v) ? evaluate(v, block) : evaluate_op(v.getDefiningOp(), v, block);
-    for (int r = 0; r < block.rows; ++r)
-      for (int c = 0; c < block.vectors; ++c)
-        l_.store(grid[static_cast<std::size_t>(r * block.vectors + c)],
-                 address(to, l_.add(block.i, r), l_.add(block.j, c * l_.width), in_panel(v)), ElementType::f32, nullptr);
-  }, holds_product(v, storage_));
+  over_blocks(
+      extents(v)[0], v,
+      [&](const Block& block) {
+        // The value's own buffer is the target: what it is made of is evaluated, not the buffer read.
+        Grid grid = plain_.contains(v) ? evaluate(v, block) : evaluate_op(v.getDefiningOp(), v, block);
+        for (int r = 0; r < block.rows; ++r)
+          for (int c = 0; c < block.vectors; ++c)
+            l_.store(grid[static_cast<std::size_t>(r * block.vectors + c)],
+                     address(to, l_.add(block.i, r), l_.add(block.j, c * l_.width), in_panel(v)), ElementType::f32,
+                     nullptr);
+      },
+      holds_product(v, storage_));
 }
 
 // The value with rows and columns exchanged, by gathers down its columns: no shuffle network to compile, and no
@@ -58,7 +62,8 @@ void KernelEmitter::store_flipped(mlir::Value v) {
   std::int64_t rows = extents(v)[0], cols = extents(v)[1];
   std::int64_t padded = (rows + 15) / 16 * 16;
   auto it = flipped_.find(v);
-  if (it == flipped_.end()) it = flipped_.try_emplace(v, Buffer{allocate(cols * padded * 4), l_.index(padded * 4), 0}).first;
+  if (it == flipped_.end())
+    it = flipped_.try_emplace(v, Buffer{allocate(cols * padded * 4), l_.index(padded * 4), 0}).first;
   const Buffer& to = it->second;
   const Buffer& from = plain_[v];
   l_.loop(l_.index(0), l_.index(rows), l_.width, [&](Ir r) {
@@ -71,17 +76,28 @@ void KernelEmitter::store_flipped(mlir::Value v) {
 
 void KernelEmitter::emit_root(mlir::Value v) {
   mlir::Operation* op = v.getDefiningOp();
-  if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op)) emit_solve(s);
-  else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op)) emit_inverse(i);
-  else if (auto c = mlir::dyn_cast<CumsumOp>(op)) emit_cumsum(c);
-  else if (auto r = mlir::dyn_cast<ReduceOp>(op)) emit_reduce(r);
-  else if (auto d = mlir::dyn_cast<DecayedScoresOp>(op)) emit_decayed_scores(d);
-  else if (auto d = mlir::dyn_cast<DecayedApplyOp>(op)) emit_decayed_apply(d);
-  else if (auto k = mlir::dyn_cast<KronRowsOp>(op)) emit_kron_rows(k);
-  else if (auto s = mlir::dyn_cast<SumRowsOp>(op)) emit_sum_rows(s);
-  else if (auto s = mlir::dyn_cast<SolveOp>(op)) emit_solve_system(s);
-  else if (mlir::isa<CummaxOp, LogcumsumexpOp, AffineScanOp>(op)) emit_running(op);
-  else if (auto d = mlir::dyn_cast<DotOp>(op); d && engine_ == Bfloat16::tiles && is_bfloat16_product(d)) emit_tile_product(d);
+  if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op))
+    emit_solve(s);
+  else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op))
+    emit_inverse(i);
+  else if (auto c = mlir::dyn_cast<CumsumOp>(op))
+    emit_cumsum(c);
+  else if (auto r = mlir::dyn_cast<ReduceOp>(op))
+    emit_reduce(r);
+  else if (auto d = mlir::dyn_cast<DecayedScoresOp>(op))
+    emit_decayed_scores(d);
+  else if (auto d = mlir::dyn_cast<DecayedApplyOp>(op))
+    emit_decayed_apply(d);
+  else if (auto k = mlir::dyn_cast<KronRowsOp>(op))
+    emit_kron_rows(k);
+  else if (auto s = mlir::dyn_cast<SumRowsOp>(op))
+    emit_sum_rows(s);
+  else if (auto s = mlir::dyn_cast<SolveOp>(op))
+    emit_solve_system(s);
+  else if (mlir::isa<CummaxOp, LogcumsumexpOp, AffineScanOp>(op))
+    emit_running(op);
+  else if (auto d = mlir::dyn_cast<DotOp>(op); d && engine_ == Bfloat16::tiles && is_bfloat16_product(d))
+    emit_tile_product(d);
   else if (storage_.forms(v) & (plain | flipped)) {
     Buffer to = new_buffer(v, false);
     store_value(v, to);
@@ -123,7 +139,8 @@ void KernelEmitter::emit_reduce(ReduceOp op) {
   std::int64_t terms = op.getAxis() == 1 ? cols : rows;
   auto scaled = [&](Ir y) {
     if (op.getKind() != ReduceKind::Mean) return y;
-    Ir factor = y->getType()->isVectorTy() ? l_.splat(1.0 / static_cast<double>(terms)) : l_.scalar(1.0 / static_cast<double>(terms));
+    Ir factor = y->getType()->isVectorTy() ? l_.splat(1.0 / static_cast<double>(terms))
+                                           : l_.scalar(1.0 / static_cast<double>(terms));
     return builder_.CreateFMul(y, factor);
   };
   if (op.getAxis() == 1) {
@@ -143,23 +160,26 @@ void KernelEmitter::emit_reduce(ReduceOp op) {
     }
     if (!plain_.contains(v)) plain_[v] = new_buffer(v, true);
     Buffer to = plain_[v];
-    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) { builder_.CreateStore(row_sum(r), l_.at(to.base, l_.mul(r, 4))); });
+    l_.loop(l_.index(0), l_.index(rows), 1,
+            [&](Ir r) { builder_.CreateStore(row_sum(r), l_.at(to.base, l_.mul(r, 4))); });
     return;
   }
   if (cols == 1) {
-    Ir total = l_.loop(l_.index(0), l_.index(rows), 1, {l_.scalar(start)},
-                       [&](Ir r, ArrayRef<Ir> sum) -> SmallVector<Ir> {
-                         Ir y = rows == 1 ? scalar(x) : read_column_scalar(x, r);
-                         if (!largest) return {builder_.CreateFAdd(sum[0], y)};
-                         return {builder_.CreateSelect(builder_.CreateFCmpUGE(sum[0], y), sum[0], y)};
-                       })[0];
+    Ir total =
+        l_.loop(l_.index(0), l_.index(rows), 1, {l_.scalar(start)}, [&](Ir r, ArrayRef<Ir> sum) -> SmallVector<Ir> {
+          Ir y = rows == 1 ? scalar(x) : read_column_scalar(x, r);
+          if (!largest) return {builder_.CreateFAdd(sum[0], y)};
+          return {builder_.CreateSelect(builder_.CreateFCmpUGE(sum[0], y), sum[0], y)};
+        })[0];
     scalars_[v] = scaled(total);
     return;
   }
   Buffer to = new_buffer(v, false);
   l_.loop(l_.index(0), l_.index(columns(x)), l_.width, [&](Ir j) {
-    Ir total = l_.loop(l_.index(0), l_.index(rows), 1, {l_.splat(start)},
-                       [&](Ir r, ArrayRef<Ir> sum) -> SmallVector<Ir> { return {join(sum[0], evaluate(x, {r, 1, j, 1})[0])}; })[0];
+    Ir total =
+        l_.loop(l_.index(0), l_.index(rows), 1, {l_.splat(start)}, [&](Ir r, ArrayRef<Ir> sum) -> SmallVector<Ir> {
+          return {join(sum[0], evaluate(x, {r, 1, j, 1})[0])};
+        })[0];
     l_.store(scaled(total), address(to, l_.index(0), j, in_panel(v)), ElementType::f32, nullptr);
   });
   plain_[v] = to;
@@ -170,8 +190,9 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   std::int64_t rows = extents(v)[0];
   if (extents(v)[1] > 1) {
     // A state that was just read from its first row to its last is still near at its last rows.
-    over_blocks(rows, v, [&](const Block& block) { write_memory(op, block, evaluate(v, block)); },
-                holds_product(v, storage_), mlir::isa<StoreOp>(op));
+    over_blocks(
+        rows, v, [&](const Block& block) { write_memory(op, block, evaluate(v, block)); }, holds_product(v, storage_),
+        mlir::isa<StoreOp>(op));
     return;
   }
   const View& view = views_[op->getOperand(1)];
@@ -210,12 +231,12 @@ void KernelEmitter::emit_carries(mlir::Operation* yield, llvm::ArrayRef<mlir::Va
         copies.push_back([this, x, to] { builder_.CreateStore(x, to); });
       } else {
         Buffer temporary = new_buffer(carry, true);
-        l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
-          builder_.CreateStore(read_column_scalar(next, r), l_.at(temporary.base, l_.mul(r, 4)));
-        });
+        l_.loop(l_.index(0), l_.index(rows), 1,
+                [&](Ir r) { builder_.CreateStore(read_column_scalar(next, r), l_.at(temporary.base, l_.mul(r, 4))); });
         copies.push_back([this, temporary, to, rows] {
           l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
-            builder_.CreateStore(l_.load_scalar(l_.at(temporary.base, l_.mul(r, 4)), ElementType::f32), l_.at(to, l_.mul(r, 4)));
+            builder_.CreateStore(l_.load_scalar(l_.at(temporary.base, l_.mul(r, 4)), ElementType::f32),
+                                 l_.at(to, l_.mul(r, 4)));
           });
         });
       }
@@ -231,13 +252,16 @@ void KernelEmitter::emit_carries(mlir::Operation* yield, llvm::ArrayRef<mlir::Va
       Buffer temporary = new_buffer(carry, true);
       writes.push_back([this, next, temporary] { store_value(next, temporary); });
       copies.push_back([this, carry, temporary, to] {
-        over_blocks(extents(carry)[0], carry, [&](const Block& block) {
-          for (int c = 0; c < block.vectors; ++c) {
-            Ir j = l_.add(block.j, c * l_.width);
-            l_.store(l_.load(address(temporary, block.i, j, in_panel(carry)), ElementType::f32, nullptr),
-                     address(to, block.i, j, in_panel(carry)), ElementType::f32, nullptr);
-          }
-        }, false);
+        over_blocks(
+            extents(carry)[0], carry,
+            [&](const Block& block) {
+              for (int c = 0; c < block.vectors; ++c) {
+                Ir j = l_.add(block.j, c * l_.width);
+                l_.store(l_.load(address(temporary, block.i, j, in_panel(carry)), ElementType::f32, nullptr),
+                         address(to, block.i, j, in_panel(carry)), ElementType::f32, nullptr);
+              }
+            },
+            false);
       });
     }
   }

@@ -10,9 +10,12 @@ using namespace tile;
 OperandForm operand_form(mlir::Value v) {
   OperandForm form{v, false};
   while (mlir::Operation* op = form.value.getDefiningOp()) {
-    if (auto c = mlir::dyn_cast<CastOp>(op)) form.value = c.getX();
-    else if (auto t = mlir::dyn_cast<TransposeOp>(op)) form = {t.getX(), !form.transposed};
-    else break;
+    if (auto c = mlir::dyn_cast<CastOp>(op))
+      form.value = c.getX();
+    else if (auto t = mlir::dyn_cast<TransposeOp>(op))
+      form = {t.getX(), !form.transposed};
+    else
+      break;
   }
   return form;
 }
@@ -39,7 +42,8 @@ bool reads_in_place(mlir::Value v) {
 
 bool is_bfloat16_product(DotOp d) {
   auto result = extents(d.getTile());
-  return d.getA().getType().getElementType().isBF16() && !d.getPrecise() && !is_outer(d) && result[0] > 1 && result[1] > 1;
+  return d.getA().getType().getElementType().isBF16() && !d.getPrecise() && !is_outer(d) && result[0] > 1 &&
+         result[1] > 1;
 }
 
 Storage::Storage(KernelOp kernel, Bfloat16 engine) : engine_(engine) {

@@ -190,7 +190,8 @@ void KernelEmitter::make_scalar(mlir::Value v) {
   } else if (auto s = mlir::dyn_cast<SumRowsOp>(op)) {
     out = l_.scalar(0.0);
     for (std::int64_t k = 0; k < extents(s.getX())[0]; ++k)
-      out = builder_.CreateFAdd(out, extents(s.getX())[0] == 1 ? scalar(s.getX()) : read_column_scalar(s.getX(), l_.index(k)));
+      out = builder_.CreateFAdd(out, extents(s.getX())[0] == 1 ? scalar(s.getX())
+                                                               : read_column_scalar(s.getX(), l_.index(k)));
   } else if (mlir::isa<CummaxOp, LogcumsumexpOp, AffineScanOp>(op)) {
     emit_running(op);
     out = l_.load_scalar(plain_[v].base, ElementType::f32);

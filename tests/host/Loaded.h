@@ -19,7 +19,9 @@ public:
   ~Loaded() {
     if (handle_) dlclose(handle_);
   }
-  template <class F> F get(const char* symbol) const { return handle_ ? reinterpret_cast<F>(dlsym(handle_, symbol)) : nullptr; }
+  template <class F> F get(const char* symbol) const {
+    return handle_ ? reinterpret_cast<F>(dlsym(handle_, symbol)) : nullptr;
+  }
 
 private:
   void* handle_;

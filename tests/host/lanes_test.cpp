@@ -1,7 +1,7 @@
 // The elementary functions of host code, against double, for each instruction set that this CPU runs.
-#include "Loaded.h"
 #include "codegen/host/Host.h"
 #include "codegen/host/Lanes.h"
+#include "Loaded.h"
 #include "runtime/HostIsa.h"
 #include <bit>
 #include <cmath>
@@ -58,7 +58,8 @@ std::vector<HostIsa> levels() {
 std::vector<float> floats(float lo, float hi, std::uint32_t step) {
   std::vector<float> out;
   auto walk = [&](float from, float to) {
-    for (std::uint32_t bits = std::bit_cast<std::uint32_t>(from); bits <= std::bit_cast<std::uint32_t>(to); bits += step)
+    for (std::uint32_t bits = std::bit_cast<std::uint32_t>(from); bits <= std::bit_cast<std::uint32_t>(to);
+         bits += step)
       out.push_back(std::bit_cast<float>(bits));
   };
   if (lo < 0) walk(hi < 0 ? hi : -0.0f, lo);
@@ -133,8 +134,8 @@ TEST_CASE("bfloat16 stores round to nearest even and keep NaN") {
     std::vector<float> x{1.0f, 1.00390625f, 1.01171875f, 3.4e38f, -1.0f, inf, -inf, not_a_number, 1e-40f, 0.1f};
     auto y = apply(isa, through, x);
     CHECK(y[0] == 1.0f);
-    CHECK(y[1] == 1.0f);            // halfway, to even
-    CHECK(y[2] == 1.015625f);       // halfway, to even
+    CHECK(y[1] == 1.0f);       // halfway, to even
+    CHECK(y[2] == 1.015625f);  // halfway, to even
     CHECK(y[3] == inf);
     CHECK(y[4] == -1.0f);
     CHECK(y[5] == inf);

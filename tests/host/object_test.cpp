@@ -60,7 +60,8 @@ TEST_CASE("a kernel's object is small and links alone") {
     for (Mode mode : {Mode::prefill, Mode::step}) {
       Artifact artifact;
       CompileFailure failure;
-      REQUIRE_MESSAGE(compile(row, specialisation(row, "avx512", ElementType::f32, mode), artifact, failure), failure.text);
+      REQUIRE_MESSAGE(compile(row, specialisation(row, "avx512", ElementType::f32, mode), artifact, failure),
+                      failure.text);
       CHECK(artifact.binary.size() < 32 * 1024);
       REQUIRE(artifact.kernels.size() == 1);
       CHECK(artifact.kernels[0].arena_bytes % 4096 == 0);
