@@ -24,6 +24,7 @@ class ProgramEmitter {
 public:
   ProgramEmitter(Recorder& recorder, const Specialisation& s, mlir::MLIRContext& c)
       : r(recorder), spec(s), context(c), chunk(s.mode != Mode::prefill ? 1
+                                                : recorder.mini_batch   ? recorder.mini_batch
                                                 : s.chunk               ? s.chunk
                                                                         : 16) {}
 
@@ -70,6 +71,9 @@ void ProgramEmitter::check_extents() {
       r.report({}, "the extent of dimension " + r.extents[d] + " is not given");
     else if (it->second < 1)
       r.report({}, "dimension " + r.extents[d] + " is " + std::to_string(it->second) + "; it must be positive");
+    else if (auto limit = r.limits.find(d); limit != r.limits.end() && it->second > limit->second.first)
+      r.report({}, "dimension " + r.extents[d] + " is " + std::to_string(it->second) + ", above the limit of " +
+                       std::to_string(limit->second.first) + ": " + limit->second.second);
   }
 }
 
@@ -117,7 +121,7 @@ void ProgramEmitter::check_tensors() {
     std::size_t dot = t.name.find('.');
     Bound one{&t, -1, dot == t.name.npos ? "" : t.name.substr(dot + 1), {}};
     for (std::size_t i = 0; i < r.decls.size(); ++i)
-      if (r.decls[i].name == t.name.substr(0, dot) && (r.decls[i].kind == Kind::carry) == (dot != t.name.npos))
+      if (r.decls[i].name == t.name.substr(0, dot) && !r.decls[i].hidden && (r.decls[i].kind == Kind::carry) == (dot != t.name.npos))
         one.declaration = static_cast<int>(i);
     if (one.declaration == -1) continue;  // finish() has reported it
     if (one.part.ends_with("_index")) {
@@ -157,7 +161,7 @@ tile::ViewType ProgramEmitter::view(const Bound& one) const {
     std::size_t dynamic = (rows ? 2 : d.kind == Kind::carry ? 1 : 0) + (d.head != -1);
     shape.assign(dynamic, mlir::ShapedType::kDynamic);
     for (int x : d.dims)
-      if (!r.is_head[x]) shape.push_back(spec.extents.at(r.extents[x]));
+      if (!r.is_head[x]) shape.push_back(extent_of(r, spec, chunk, x));
   }
   return tile::ViewType::get(&context, shape, element_type(context, one.tensor->type), one.tensor->unit);
 }
@@ -218,7 +222,7 @@ void ProgramEmitter::make_scan(mlir::OpBuilder& b, mlir::Location loc, mlir::Blo
   }
   for (std::size_t i = 0; i < r.decls.size(); ++i) {
     const Declaration& d = r.decls[i];
-    if (d.kind != Kind::carry) continue;
+    if (d.kind != Kind::carry || (d.hidden && body->kind == Body::chunk)) continue;
     int id = static_cast<int>(i);
     carries.push_back(d.name);
     carry_heads.push_back(head(d));

@@ -78,7 +78,7 @@ void BodyEmitter::report_unsupported(Recorder& r, const Body& body) {
   visit(visit, body.region, r.results(body));
 }
 
-std::int64_t BodyEmitter::extent(int symbol) const {
+std::int64_t extent_of(const Recorder& r, const Specialisation& spec, std::int64_t chunk, int symbol) {
   std::int64_t product = 1;
   const std::string& text = r.extents[symbol];
   for (std::size_t at = 0; at <= text.size();) {
@@ -94,6 +94,8 @@ std::int64_t BodyEmitter::extent(int symbol) const {
   }
   return product;
 }
+
+std::int64_t BodyEmitter::extent(int symbol) const { return extent_of(r, spec, chunk, symbol); }
 
 RankedTensorType BodyEmitter::tile_type(Shape s, mlir::Type element) const {
   return RankedTensorType::get({extent(s.r), extent(s.c)}, element);

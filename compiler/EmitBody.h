@@ -10,6 +10,9 @@ namespace latile {
 mlir::Type element_type(mlir::MLIRContext&, ElementType);
 mlir::Location location(mlir::MLIRContext&, const Loc&);
 
+/// The size of a symbol, which may be a product like "K*K" or "C*2".
+std::int64_t extent_of(const Recorder&, const Specialisation&, std::int64_t chunk, int symbol);
+
 /// A tile that may not be an op yet: one value everywhere, or ones where a mask holds. Both fold into their users, so
 /// that a gate which is not bound leaves nothing behind.
 struct Lowered {

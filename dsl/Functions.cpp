@@ -92,6 +92,7 @@ Tile tanh(Arg a) { return unary(Op::tanh, a); }
 Tile softplus(Arg a) { return unary(Op::softplus, a); }
 Tile stop_gradient(Arg a) { return unary(Op::stop_gradient, a); }
 Tile relu(Arg a) { return max(a, Arg(0, a.loc)); }
+Tile log2_gate(Arg a) { return max(Arg(a * Arg(1.4426950408889634074, a.loc), a.loc), Arg(-126, a.loc)); }
 Tile silu(Arg a) { return Arg(a.tile, a.loc) * Arg(sigmoid(a), a.loc); }
 
 Tile rowsum(Arg a) {

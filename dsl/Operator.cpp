@@ -2,7 +2,10 @@
 #include "dsl/Recorder.h"
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 namespace latile {
 
@@ -104,6 +107,11 @@ Operand Operator::scalar(std::string_view n, std::optional<double> fallback, Loc
 Carry Operator::carry(std::string_view n, std::initializer_list<Dim> d, Type t, Loc l) {
   return {rec(), declare(*rec(), Kind::carry, n, d, t, l)};
 }
+Carry Operator::hidden(std::string_view n, std::initializer_list<Dim> d, Loc l) {
+  int i = declare(*rec(), Kind::carry, n, d, Type::f32, l);
+  rec()->decls[i].hidden = true;
+  return {rec(), i};
+}
 Output Operator::output(std::string_view n, std::initializer_list<Dim> d, Type t, Loc l) {
   return {rec(), declare(*rec(), Kind::output, n, d, t, l)};
 }
@@ -140,14 +148,20 @@ int Operator::integer(std::string_view n, int fallback, int lo, int hi) {
                         " to " + std::to_string(hi));
   return fallback;
 }
-std::optional<double> Operator::number(std::string_view n) {
-  add_option(*rec(), {OptionInfo::Kind::number, std::string(n), "", 0, 0, {}});
+std::optional<double> Operator::number(std::string_view n) { return number(n, -HUGE_VAL, HUGE_VAL); }
+std::optional<double> Operator::number(std::string_view n, double least, double most) {
+  OptionInfo info{OptionInfo::Kind::number, std::string(n), "", 0, 0, {}};
+  if (std::isfinite(least)) info.range = {least, most};
+  add_option(*rec(), std::move(info));
   auto* s = given_option(*rec(), n);
   if (!s) return {};
   double v = 0;
   auto [end, error] = std::from_chars(s->data(), s->data() + s->size(), v);
-  if (error == std::errc() && end == s->data() + s->size()) return v;
-  rec()->report({}, "option '" + std::string(n) + "' is '" + *s + "'; it is a number");
+  const bool number = error == std::errc() && end == s->data() + s->size();
+  if (number && v >= least && v <= most) return v;
+  char range[64] = "";
+  if (std::isfinite(least)) std::snprintf(range, sizeof range, " from %g to %g", least, most);
+  rec()->report({}, "option '" + std::string(n) + "' is '" + *s + "'; it is a number" + range);
   return {};
 }
 std::string_view Operator::choice(std::string_view n, std::initializer_list<std::string_view> all) {
@@ -165,6 +179,12 @@ std::string_view Operator::choice(std::string_view n, std::initializer_list<std:
 void Operator::require(bool ok, std::string_view why, Loc l) {
   if (!ok) rec()->report(l, std::string(why));
 }
+int Operator::mini_batch() {
+  std::string_view text = choice("mini_batch", {"16", "32", "64"});
+  std::from_chars(text.data(), text.data() + text.size(), rec()->mini_batch);
+  return rec()->mini_batch;
+}
+void Operator::limit(Dim d, int most, std::string_view why) { rec()->limits[d.id] = {most, std::string(why)}; }
 void Operator::no_segment(std::string_view why) { rec()->no_segment = why; }
 
 void Operator::begin(int kind, Loc l) {
@@ -185,7 +205,7 @@ void Operator::end(Loc l) {
   if (b.kind != Body::kernel)
     for (std::size_t i = 0; i < r.decls.size(); ++i) {
       const Declaration& d = r.decls[i];
-      if (d.kind == Kind::carry && !b.carries.count(static_cast<int>(i)))
+      if (d.kind == Kind::carry && !(d.hidden && b.kind == Body::chunk) && !b.carries.count(static_cast<int>(i)))
         r.report(l, which + " never assigns carry '" + d.name + "'");
       if (d.kind == Kind::output && !b.outputs.count(static_cast<int>(i)))
         r.report(l, which + " never assigns output '" + d.name + "'");
@@ -210,7 +230,9 @@ void Operator::finish() {
   }
   std::vector<std::string> tensors{"cu_seqlens"};
   for (auto& d : r.decls)
-    if (d.kind == Kind::carry)
+    if (d.hidden)
+      continue;
+    else if (d.kind == Kind::carry)
       for (const char* part : {".initial", ".initial_index", ".final", ".final_index"})
         tensors.push_back(d.name + part);
     else if (d.kind != Kind::scalar)
@@ -232,7 +254,11 @@ OperatorInfo Operator::info() const {
   out.name = r.name;
   for (int d : r.declared_dims)
     out.dims.push_back({r.extents[d], r.is_head[d], r.parent[d] == -1 ? "" : r.extents[r.parent[d]]});
+  for (std::size_t i = 0; i < out.dims.size(); ++i)
+    if (auto it = r.limits.find(r.declared_dims[i]); it != r.limits.end())
+      std::tie(out.dims[i].most, out.dims[i].limit_why) = it->second;
   for (auto& d : r.decls) {
+    if (d.hidden) continue;
     if (d.kind == Kind::scalar) {
       out.scalars.push_back({d.name, d.fallback});
       continue;
@@ -251,10 +277,17 @@ OperatorInfo Operator::info() const {
     t.given = r.bound(d.name);
     t.rate = d.rate;
     t.neutral = d.neutral;
+    t.typical = d.typical;
+    t.typical_key = d.typical_key;
+    t.typical_of = d.typical_of;
     out.tensors.push_back(std::move(t));
   }
   out.options = r.options;
   out.no_segment = r.no_segment;
+  out.mini_batch = r.mini_batch;
+  if (r.mini_batch)
+    out.no_step = "its tokens are taken in mini-batches, whose length is part of the meaning, and between two tokens of "
+                  "one there is no state that a tensor holds";
   out.has_reference = r.body(Body::reference) != nullptr;
   out.has_chunk = r.body(Body::chunk) != nullptr;
   out.has_kernel = r.body(Body::kernel) != nullptr;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace latile {
@@ -18,6 +19,8 @@ struct DimInfo {
   std::string name;
   bool head = false;
   std::string group;  ///< for a head axis "HV % H": "H"; else empty
+  std::int64_t most = 0;   ///< the operator's own limit of an inner extent; 0: none
+  std::string limit_why{};
 };
 
 struct TensorInfo {
@@ -32,6 +35,9 @@ struct TensorInfo {
   bool given = true;  ///< bound in this specialisation
   int rate = 1;       ///< rows per token (sequences)
   double neutral = 0;
+  std::optional<std::pair<double, double>> typical{};  ///< range that checks draw from
+  bool typical_key = false;                            ///< checks draw rows of unit length
+  std::string typical_of{};                            ///< checks multiply this sequence by numbers of that range
 };
 
 struct ScalarInfo {
@@ -46,6 +52,7 @@ struct OptionInfo {
   std::string fallback;
   std::int64_t lo = 0, hi = 0;
   std::vector<std::string> values;
+  std::optional<std::pair<double, double>> range{};  ///< of a number
 };
 
 struct OperatorInfo {
@@ -55,6 +62,8 @@ struct OperatorInfo {
   std::vector<ScalarInfo> scalars;
   std::vector<OptionInfo> options;
   std::string no_segment;  ///< why it has no segmented form, or empty
+  std::string no_step;     ///< why it has neither recurrent nor step though there is a reference, or empty
+  int mini_batch = 0;      ///< tokens of a chunk where that is part of the meaning; 0: the target's choice
   bool has_reference = false, has_chunk = false, has_kernel = false;
 
   const TensorInfo* tensor(const std::string& name) const;

@@ -64,9 +64,12 @@ struct Declaration {
   double neutral = 0;
   bool optional = false, given = true, gate = false;
   std::vector<int> prologues;  ///< regions of one argument
+  bool hidden = false;         ///< a carry of the reference alone
   bool sealed = false;         ///< another prologue has read it: no more prologues, so that none wait for each other
   int value_head = -1;         ///< head axis after the prologues
-  std::optional<std::pair<double, double>> range;
+  std::optional<std::pair<double, double>> range, typical;
+  bool typical_key = false;
+  std::string typical_of;
   std::optional<double> fallback;
   Loc loc;
   /// A value that needs no work between load and use: stays in the tensors' type.
@@ -101,6 +104,8 @@ public:
   std::vector<OptionInfo> options;
   std::vector<Diagnostic> mistakes;
   std::string no_segment;
+  int mini_batch = 0;  ///< tokens of a chunk where that is part of the meaning
+  std::map<int, std::pair<std::int64_t, std::string>> limits;  ///< of inner extents, with the reason
 
   int intern(const std::string&);
   int product(int, int);

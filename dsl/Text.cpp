@@ -66,12 +66,14 @@ std::string Operator::text() const {
   for (int d : r.declared_dims)
     p.out += std::string(r.is_head[d] ? "heads " : "dim ") + r.extents[d] +
              (r.parent[d] == -1 ? "" : " % " + r.extents[r.parent[d]]) + "\n";
+  if (r.mini_batch) p.out += "mini_batch " + std::to_string(r.mini_batch) + "\n";
   for (auto& d : r.decls) {
     p.out += std::string(kinds[static_cast<int>(d.kind)]) + " '" + d.name + "' [";
     for (std::size_t i = 0; i < d.dims.size(); ++i) p.out += (i ? ", " : "") + r.extents[d.dims[i]];
     p.out += std::string("] ") + types[static_cast<int>(d.type)];
     if (d.gate) p.out += " gate";
     if (!d.given) p.out += " absent";
+    if (d.hidden) p.out += " hidden";
     if (d.rate != 1) p.out += " rate " + std::to_string(d.rate);
     if (d.neutral != 0) p.out += " neutral " + digits(d.neutral);
     if (d.range) p.out += " within " + digits(d.range->first) + " " + digits(d.range->second);

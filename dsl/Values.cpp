@@ -45,6 +45,8 @@ Tile Operand::read(Loc l) const {
     return r.emit_outermost({.op = Op::read, .shape = s, .loc = l, .decl = id, .head = d.value_head});
   }
   Body& b = r.bodies.back();
+  if (d.hidden && b.kind != Body::reference)
+    return r.mistake(l, "hidden carry '" + d.name + "' is read outside the reference: it exists there alone", s);
   if (d.kind == Kind::carry)
     if (auto it = b.carries.find(id); it != b.carries.end()) return Tile(rec, it->second);
   if (auto it = b.reads.find(id); it != b.reads.end()) return Tile(rec, it->second);
@@ -72,6 +74,22 @@ Input& Input::optional() {
 Input& Input::within(double lo, double hi) {
   rec->decls[id].range = {lo, hi};
   return *this;
+}
+Input& Input::typical(double lo, double hi) {
+  rec->decls[id].typical = {lo, hi};
+  return *this;
+}
+Carry& Carry::typical(double lo, double hi) {
+  rec->decls[id].typical = {lo, hi};
+  return *this;
+}
+Input& Input::typical_key() {
+  rec->decls[id].typical_key = true;
+  return *this;
+}
+Input& Input::typical(const Input& other, double lo, double hi) {
+  rec->decls[id].typical_of = rec->decls[other.id].name;
+  return typical(lo, hi);
 }
 Tile Input::begin_prologue(Loc l) {
   Recorder& r = *rec;
@@ -119,6 +137,10 @@ bool assignable(Recorder& r, const Declaration& d, const char* what, Loc l) {
 Carry& Carry::operator=(Arg a) {
   const Declaration d = rec->decls[id];
   if (!assignable(*rec, d, "carry", a.loc)) return *this;
+  if (d.hidden && !rec->in_reference()) {
+    rec->report(a.loc, "hidden carry '" + d.name + "' is assigned outside the reference: it exists there alone");
+    return *this;
+  }
   int y = rec->widen(rec->value(a), a.loc);
   assign(*rec, d, "carry", d.shape, y, a.loc);
   rec->bodies.back().carries[id] = y;

@@ -5,6 +5,25 @@ using latile::Operator;
 void linear_attn(Operator&);
 void simple_gla(Operator&);
 void gated_delta_rule(Operator&);
+void retention(Operator&);
+void lightning_attn(Operator&);
+void gla(Operator&);
+void rwkv6(Operator&);
+void gsa(Operator&);
+void abc(Operator&);
+void hgrn(Operator&);
+void rwkv4(Operator&);
+void delta_rule(Operator&);
+void comba(Operator&);
+void gated_delta_product(Operator&);
+void kda(Operator&);
+void gdn2(Operator&);
+void precond_gated_delta_rule(Operator&);
+void precond_kda(Operator&);
+void dplr(Operator&);
+void iplr(Operator&);
+void rwkv7(Operator&);
+void gated_oja_rule(Operator&);
 
 namespace latile {
 namespace {
@@ -14,6 +33,31 @@ std::vector<OperatorRow>& rows() {
       {"linear_attn", ::linear_attn, "linear attention, optionally normalised by the sum of keys", 0.001, 0.001},
       {"simple_gla", ::simple_gla, "linear attention with a decay for each head, per token or constant", 0.004, 0.005},
       {"gated_delta_rule", ::gated_delta_rule, "the delta rule with a decay for each head", 0.005, 0.005},
+      {"retention", ::retention, "linear attention with a constant decay for each head", 0.004, 0.005},
+      {"lightning_attn", ::lightning_attn,
+       "linear attention with a constant decay for each head that weakens with the layer", 0.005, 0.005},
+      {"gla", ::gla, "linear attention with a decay for each key channel, optionally for each value channel", 0.004,
+       0.005},
+      {"rwkv6", ::rwkv6, "a decay for each key channel, output before update, a bonus for the token itself", 0.004,
+       0.005},
+      {"gsa", ::gsa, "two memories of slots with a decay for each slot and a softmax between them", 0.004, 0.005},
+      {"abc", ::abc, "slots weighted by the softmax over time of what enters them", 0.005, 0.005},
+      {"hgrn", ::hgrn, "an element-wise linear recurrence", 0.005, 0.005},
+      {"rwkv4", ::rwkv4, "an exponentially weighted mean for each channel, with a bonus for the token itself", 0.005,
+       0.005},
+      {"delta_rule", ::delta_rule, "linear attention that first erases what its key finds", 0.005, 0.005},
+      {"comba", ::comba, "the gated delta rule with a key of its own for what it erases, read before the decay", 0.005,
+       0.005},
+      {"gated_delta_product", ::gated_delta_product, "several steps of the delta rule for each token", 0.005, 0.005},
+      {"kda", ::kda, "the delta rule with a decay for each key channel", 0.005, 0.005},
+      {"gdn2", ::gdn2, "kda with a gate for each channel of what is erased and of what is written", 0.005, 0.005},
+      {"precond_gated_delta_rule", ::precond_gated_delta_rule,
+       "the gated delta rule that writes with a preconditioned key", 0.005, 0.005},
+      {"precond_kda", ::precond_kda, "kda that writes with a preconditioned key", 0.005, 0.005},
+      {"dplr", ::dplr, "a transition that is diagonal plus low rank", 0.007, 0.008},
+      {"iplr", ::iplr, "a transition that is the identity plus low rank", 0.007, 0.008},
+      {"rwkv7", ::rwkv7, "a decay for each key channel, and a removal key with its own strength", 0.002, 0.002},
+      {"gated_oja_rule", ::gated_oja_rule, "the delta rule on keys, with a decay for each value channel", 0.005, 0.005},
   };
   return table;
 }

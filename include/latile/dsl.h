@@ -103,6 +103,12 @@ public:
   Input& optional();
   /// States a range of the values after through(): a fact that schedules may use.
   Input& within(double lo, double hi);
+  /// The range from which checks draw the tensor's numbers; it limits nothing.
+  Input& typical(double lo, double hi);
+  /// Checks draw rows of unit length: a key that the operator erases with, where the declaration doesn't tell.
+  Input& typical_key();
+  /// Checks take the other sequence, declared before, times numbers from the range: so a pair of keys belongs together.
+  Input& typical(const Input& other, double lo, double hi);
   /// A function between load and both bodies; may be repeated. `f` takes and gives a tile of the same shape.
   template <class F> Input& through(F&& f, Loc l = Loc::current()) {
     Tile x = begin_prologue(l);
@@ -126,6 +132,8 @@ public:
   Carry(const Carry&) = delete;
   Carry& operator=(const Carry&) = delete;
   Carry& operator=(Arg);
+  /// The range from which checks draw initial states; it limits nothing.
+  Carry& typical(double lo, double hi);
 };
 
 /// Assigned once in each body, never read.
@@ -216,6 +224,9 @@ public:
   Operand scalar(std::string_view, std::optional<double> = {}, Loc = Loc::current());
   /// [sequence or slot, (head), inner…]; reads as [K, V], or [1, K] with one inner extent. Float32 in a body.
   Carry carry(std::string_view, std::initializer_list<Dim>, Type = Type::any, Loc = Loc::current());
+  /// A carry of the reference alone: zero at the start of each sequence, no tensor gives or takes it. With it and
+  /// mini_batch() a definition over mini-batches is written token by token.
+  Carry hidden(std::string_view, std::initializer_list<Dim>, Loc = Loc::current());
   /// [batch, row, (head), (inner)]
   Output output(std::string_view, std::initializer_list<Dim>, Type = Type::io, Loc = Loc::current());
   /// Tensors of the lower layer.
@@ -226,9 +237,16 @@ public:
   bool flag(std::string_view, bool fallback = false);
   int integer(std::string_view, int fallback, int lo, int hi);
   std::optional<double> number(std::string_view);
+  std::optional<double> number(std::string_view, double lo, double hi);
   std::string_view choice(std::string_view, std::initializer_list<std::string_view>);  ///< the first is the default
   /// A condition on options and bound tensors, and the sentence for when it doesn't hold.
   void require(bool, std::string_view why, Loc = Loc::current());
+  /// Tokens of a chunk where that number is part of the meaning: option "mini_batch", 16 by default. The target does
+  /// not choose the chunk then, a run starts with a new mini-batch, and modes recurrent and step are refused: between
+  /// two tokens of one mini-batch there is no state that a tensor holds.
+  int mini_batch();
+  /// An inner extent above which the operator is refused, and the reason.
+  void limit(Dim, int most, std::string_view why);
   /// Why the operator has no segmented form.
   void no_segment(std::string_view why);
 
@@ -272,6 +290,7 @@ Tile softplus(Arg);
 Tile silu(Arg);
 Tile relu(Arg);
 Tile stop_gradient(Arg);
+Tile log2_gate(Arg);  ///< natural logarithm of a decay as gates read: in log2 units, at least −126
 
 // Contraction and reduction.
 Tile dot(Arg a, Arg b, Dot = Dot::io);  ///< [M, K] · [K, N] -> [M, N], accumulated in float32
