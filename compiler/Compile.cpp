@@ -57,6 +57,13 @@ Specialisation settled(const Specialisation& given) {
 
 bool record(const OperatorRow& row, const Specialisation& s, Session& session, CompileFailure& failure) {
   std::vector<Diagnostic> mistakes;
+  // The reference of such an operator judges, and is no plan: its hidden carries have no tensors to live in.
+  if (s.mode != Mode::prefill)
+    if (OperatorInfo info = describe(row, Config{s.options, {}}, mistakes); !info.no_step.empty()) {
+      failure.text = std::string(row.name) + ": mode " + name(s.mode) + " is not offered: " + info.no_step;
+      return false;
+    }
+  mistakes.clear();
   session.module = emit_program(row, s, session.context, mistakes);
   session.mark("record");
   if (session.module) return true;
@@ -127,7 +134,9 @@ private:
 
 }  // namespace
 
-std::int64_t default_chunk(const Specialisation& s) { return s.isa.level == "amx" && s.io == ElementType::bf16 ? 32 : 16; }
+std::int64_t default_chunk(const Specialisation& s) {
+  return s.isa.level == "amx" && s.io == ElementType::bf16 ? 32 : 16;
+}
 
 bool compile(const OperatorRow& row, const Specialisation& given, Artifact& artifact, CompileFailure& failure) {
   Session session;
@@ -143,8 +152,10 @@ bool compile(const OperatorRow& row, const Specialisation& given, Artifact& arti
 }
 
 bool parse_stage(const std::string& text, Stage& stage) {
-  const std::pair<const char*, Stage> names[] = {{"tile", Stage::tile},     {"kernel", Stage::kernel},
-                                                 {"llvm", Stage::llvm},     {"object", Stage::object},
+  const std::pair<const char*, Stage> names[] = {{"tile", Stage::tile},
+                                                 {"kernel", Stage::kernel},
+                                                 {"llvm", Stage::llvm},
+                                                 {"object", Stage::object},
                                                  {"asm", Stage::assembly}};
   for (auto [name, value] : names)
     if (text == name) {

@@ -53,6 +53,9 @@ void check_operator(Compiler& compiler, const std::string& op) {
 }
 
 void check_mode(const OperatorInfo& info, Mode mode) {
+  if (mode != Mode::prefill && !info.no_step.empty())
+    fail(LATILE_UNSUPPORTED, "{}: mode {} is not offered: {}; use mode prefill", info.name, latile::name(mode),
+         info.no_step);
   if (mode == Mode::prefill ? info.has_chunk : info.has_reference) return;
   fail(LATILE_UNSUPPORTED, "{}: mode {} needs a {} body, which the operator does not have", info.name,
        latile::name(mode), mode == Mode::prefill ? "chunk" : "reference");
@@ -102,6 +105,11 @@ Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostI
   check_options(info, options);
   specialisation.options = canonical_options(info, std::move(options));
   check_mode(info, mode);
+  if (info.mini_batch && specialisation.chunk)
+    fail(LATILE_BAD_ARGUMENT,
+         "{}: option chunk_size is {}, but this operator's chunk is its mini-batch, which is part of its meaning; give "
+         "option mini_batch instead",
+         info.name, specialisation.chunk);
 
   read_dims(desc, info, mode, described);
   read_tensors(desc, info, described);

@@ -26,11 +26,13 @@ Dimension read_dim(const latile_dim& given, const OperatorInfo& info) {
     fail(LATILE_BAD_SHAPE, "{}: dimension {} has the empty range {} to {}; give min <= max", info.name, dim.name,
          dim.min, dim.max);
   const bool inner = known != nullptr && !known->head, head = known != nullptr && known->head;
-  const std::int64_t lowest = inner ? kMinInner : head ? 1 : 0, highest = inner ? kMaxInner : kMaxDim;
+  const bool limited = inner && known->most != 0;
+  const std::int64_t lowest = inner ? kMinInner : head ? 1 : 0, highest = limited ? known->most : inner ? kMaxInner : kMaxDim;
   if (dim.min < lowest)
     fail(LATILE_BAD_SHAPE, "{}: dimension {} is {}, below the limit of {}", info.name, dim.name, dim.min, lowest);
   if (dim.max > highest)
-    fail(LATILE_BAD_SHAPE, "{}: dimension {} is {}, above the limit of {}", info.name, dim.name, dim.max, highest);
+    fail(LATILE_BAD_SHAPE, "{}: dimension {} is {}, above the limit of {}{}{}", info.name, dim.name, dim.max, highest,
+         limited ? ": " : "", limited ? known->limit_why : "");
   if (inner && dim.min != dim.max)
     fail(LATILE_BAD_SHAPE, "{}: dimension {} has the range {} to {}, but code is made for one value; give min = max",
          info.name, dim.name, dim.min, dim.max);

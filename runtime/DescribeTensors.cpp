@@ -125,6 +125,19 @@ void check_type(const OperatorInfo& info, const Tensor& tensor, const Meaning& m
   }
 }
 
+/// "K*K": inner dims are fixed in a plan, so a product of them is a constant. 0 when one is unknown.
+std::int64_t product(const Signature& signature, const std::string& name) {
+  std::int64_t value = 1;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t cut = std::min(name.find('*', at), name.size());
+    const int dim = signature.dim(name.substr(at, cut - at));
+    if (dim < 0) return 0;
+    value *= signature.dims[static_cast<std::size_t>(dim)].min;
+    at = cut + 1;
+  }
+  return value;
+}
+
 /// [B, T, declared...], [declared...], [N or slots, declared...], [N], [N + 1].
 std::vector<Extent> axes(const Signature& signature, const Meaning& meaning, bool pooled) {
   std::vector<Extent> axes;
@@ -149,7 +162,8 @@ std::vector<Extent> axes(const Signature& signature, const Meaning& meaning, boo
     Extent axis;
     axis.name = name;
     axis.dim = signature.dim(name);
-    if (axis.dim < 0)
+    if (axis.dim < 0) axis.factor = product(signature, name);
+    if (axis.factor == 0)
       fail(LATILE_INTERNAL, "{}: tensor '{}' has the undeclared dimension {}", signature.op, meaning.info->name, name);
     axes.push_back(axis);
   }

@@ -80,6 +80,8 @@ Row operator_row(Compiler& compiler, const std::string& op) {
   CompileFailure failure;
   if (!compiler.describe(op, {}, {}, found, failure)) return row;
   row.info.no_segment = found.no_segment;
+  row.info.no_step = found.no_step;
+  row.info.mini_batch = found.mini_batch;
   merge(row, found, "");
   // Grows while it is walked: an option may bring in another, which is then tried under the setting that did.
   std::vector<std::vector<Setting>> under(row.info.options.size());
@@ -104,10 +106,11 @@ std::string operator_json(const Row& row) {
   json modes = json::array(), dims = json::array(), tensors = json::array(), scalars = json::array(),
        options = json::array();
   if (info.has_chunk) modes.push_back("prefill");
-  if (info.has_reference) modes.insert(modes.end(), {"recurrent", "step"});
+  if (info.has_reference && info.no_step.empty()) modes.insert(modes.end(), {"recurrent", "step"});
   for (const DimInfo& dim : info.dims) {
     json j = {{"name", dim.name}, {"head", dim.head}};
     if (!dim.group.empty()) j["multiple_of"] = dim.group;
+    if (dim.most != 0) j["max"] = dim.most;
     dims.push_back(j);
   }
   for (std::size_t i = 0; i < info.tensors.size(); ++i) {
@@ -133,6 +136,7 @@ std::string operator_json(const Row& row) {
   json j = {{"name", info.name},  {"modes", modes},     {"dims", dims},
             {"tensors", tensors}, {"scalars", scalars}, {"options", options}};
   if (!info.no_segment.empty()) j["no_segment"] = info.no_segment;
+  if (!info.no_step.empty()) j["no_step"] = info.no_step;
   return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

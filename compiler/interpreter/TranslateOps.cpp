@@ -153,7 +153,11 @@ bool Translator::element_wise(mlir::Operation* op) {
   std::copy(std::begin(sources), std::end(sources), instruction.in);
   instruction.out = target;
   instruction.round = precision(value.getType());
-  if (compares) instruction.n = static_cast<std::int64_t>(mlir::cast<mlir::arith::CmpFOp>(op).getPredicate());
+  if (compares) {
+    // As bits, equal 1, greater 2, less 4, unordered 8: the predicates are numbered so only up to `ord`.
+    static constexpr std::int64_t holds[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 8, 15};
+    instruction.n = holds[static_cast<std::size_t>(mlir::cast<mlir::arith::CmpFOp>(op).getPredicate())];
+  }
   return true;
 }
 

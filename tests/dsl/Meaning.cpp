@@ -155,7 +155,7 @@ Results interpreted(const std::string& op, Problem p, const Setting& s, Mode mod
   auto module = emit_program(*find_operator(op), spec, context, mistakes);
   for (auto& m : mistakes) FAIL_CHECK(m.message());
   REQUIRE(module);
-  InterpreterOptions oo; oo.separate = getenv("SEP"); if (getenv("DUMP")) module->dump(); auto report = interpret(*module, in, oo);
+  auto report = interpret(*module, in);
   for (auto& problem : report.problems) FAIL_CHECK(problem);
   return out;
 }
