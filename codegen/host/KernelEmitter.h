@@ -116,6 +116,15 @@ private:
   void configure_tiles();
   void emit_row_products(llvm::MutableArrayRef<tile::DotOp>);
 
+  // Columns.cpp: states with contiguous rows
+  bool reads_row_element(mlir::Value row) const;
+  Ir read_row_scalar(mlir::Value row, Ir column);
+  bool reads_by_columns(mlir::Value);
+  Grid evaluate_flipped(mlir::Value, Ir column, Ir first_row, int vectors);
+  Ir read_column_memory(mlir::Value load, Ir column, Ir first_row);
+  void emit_column_products(llvm::MutableArrayRef<tile::DotOp>);
+  void emit_column_store(tile::StoreOp);
+
   // Recurrences.cpp
   void emit_decayed_scores(tile::DecayedScoresOp);
   void emit_decayed_apply(tile::DecayedApplyOp);

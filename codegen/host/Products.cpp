@@ -113,6 +113,8 @@ void KernelEmitter::emit_inverse(InverseUnitLowerOp inverse) {
 
 // Products of one row with one right operand: a single pass over it, row by row in the order of memory, feeds all.
 void KernelEmitter::emit_row_products(llvm::MutableArrayRef<DotOp> group) {
+  if (streaming(group[0].getB()) == Streaming::columns && !plain_.contains(group[0].getB()))
+    return emit_column_products(group);
   std::int64_t vectors = columns(group[0].getTile()) / l_.width;
   int budget = l_.isa.vector_floats() == 16 ? 16 : 8;
   int width = static_cast<int>(

@@ -188,6 +188,10 @@ void KernelEmitter::emit_reduce(ReduceOp op) {
 void KernelEmitter::emit_store(mlir::Operation* op) {
   mlir::Value v = op->getOperand(0);
   std::int64_t rows = extents(v)[0];
+  auto store = mlir::dyn_cast<StoreOp>(op);
+  if (store && rows > 1 && extents(v)[1] > 1 && store.getView().getType().getInner().size() == 2 &&
+      store.getView().getType().getUnit() == store.getView().getType().getRank() - 2 && reads_by_columns(v))
+    return emit_column_store(store);
   if (extents(v)[1] > 1) {
     // A state that was just read from its first row to its last is still near at its last rows.
     over_blocks(

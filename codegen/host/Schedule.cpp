@@ -40,6 +40,13 @@ bool reads_in_place(mlir::Value v) {
   return view.getElementType().isF32() && view.getInner().size() == 2 && view.getUnit() == view.getRank() - 1;
 }
 
+Streaming streaming(mlir::Value v) {
+  auto load = v.getDefiningOp<LoadOp>();
+  if (!load || load.getView().getType().getInner().size() != 2) return Streaming::none;
+  std::int64_t from_last = load.getView().getType().getRank() - 1 - load.getView().getType().getUnit();
+  return from_last == 0 ? Streaming::rows : from_last == 1 ? Streaming::columns : Streaming::none;
+}
+
 bool is_bfloat16_product(DotOp d) {
   auto result = extents(d.getTile());
   return d.getA().getType().getElementType().isBF16() && !d.getPrecise() && !is_outer(d) && result[0] > 1 &&
@@ -71,7 +78,9 @@ void Storage::visit(mlir::Operation* op) {
     } else if (!is_outer(d) && !column) {
       OperandForm a = operand_form(d.getA()), c = operand_form(d.getB());
       need(a.value, plain);
-      need(c.value, c.transposed ? flipped : plain);
+      // A product of one row passes over the state in memory; what has more rows passes over a copy.
+      bool passes = is_row_product(op) && d.getB() == c.value && streaming(c.value) != Streaming::none;
+      if (!passes) need(c.value, c.transposed ? flipped : plain);
     }
     if (is_row_product(op)) need(d.getTile(), plain);
     if (is_outer(d)) repeated(d.getB(), extents(d.getTile())[0]);

@@ -52,6 +52,10 @@ bool is_elementwise(mlir::Operation*);
 /// True for a load whose memory can serve as it is: float32 with its last axis contiguous.
 bool reads_in_place(mlir::Value);
 
+/// How a load of a tile with two extents can be read in the order of memory: row by row, column by column, or not.
+enum class Streaming { none, rows, columns };
+Streaming streaming(mlir::Value);
+
 /// Orders a straight-line block so that one-row products with the same right operand stand next to one another: each
 /// pass over a state then feeds all of them.
 void gather_row_products(mlir::Block&);
