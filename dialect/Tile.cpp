@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
@@ -12,6 +13,15 @@ using namespace latile::tile;
 #include "dialect/TileDialect.cpp.inc"
 #include "dialect/TileEnums.cpp.inc"
 
+namespace {
+/// Constants that folding makes or moves (bounds of a loop) stay in the scan that uses them: a kernel is made of what
+/// its region holds.
+struct ScanFolds : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(Region* region) const final { return isa<ScanOp>(region->getParentOp()); }
+};
+}  // namespace
+
 void TileDialect::initialize() {
   registerTypes();
   addOperations<
@@ -19,6 +29,7 @@ void TileDialect::initialize() {
 #include "dialect/TileOps.cpp.inc"
       >();
   attach_elementwise_adjoints(getContext());
+  addInterfaces<ScanFolds>();
 }
 
 void latile::tile::register_dialects(DialectRegistry& registry) {

@@ -32,7 +32,8 @@ SmallVector<Operation*> ops_for(Block& block, ArrayRef<Value> roots, function_re
 namespace {
 
 int64_t bytes(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type) return 0;
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
@@ -111,7 +112,8 @@ private:
     Value result = op->getResult(0);
     bool free = !on_carry_.contains(result);
     if (!free && !options_.finish) return;
-    bool can_store = free || is_in_serial(op);
+    // A loop's bounds are no tiles.
+    bool can_store = isa<RankedTensorType>(result.getType()) && (free || is_in_serial(op));
     int again = graph_.add_node();
     if (can_store) choices_.emplace_back(result, again);
     graph_.add_edge(needed(result), again, can_store ? 2 * bytes(result) : MinCut::unbounded);
