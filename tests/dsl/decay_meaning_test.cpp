@@ -7,31 +7,7 @@
 using namespace latile;
 using namespace latile::meaning;
 
-void gla(Operator&);
-void rwkv6(Operator&);
-void retention(Operator&);
-void lightning_attn(Operator&);
-void hgrn(Operator&);
-void rwkv4(Operator&);
-void gsa(Operator&);
-void abc(Operator&);
-void delta_rule(Operator&);
-
 namespace {
-
-/// They need not be in the table yet.
-const bool registered = [] {
-  register_operator({"gla", gla, "", 0.01, 0.01});
-  register_operator({"rwkv6", rwkv6, "", 0.01, 0.01});
-  register_operator({"retention", retention, "", 0.01, 0.01});
-  register_operator({"lightning_attn", lightning_attn, "", 0.01, 0.01});
-  register_operator({"hgrn", hgrn, "", 0.01, 0.01});
-  register_operator({"rwkv4", rwkv4, "", 0.01, 0.01});
-  register_operator({"gsa", gsa, "", 0.01, 0.01});
-  register_operator({"abc", abc, "", 0.01, 0.01});
-  register_operator({"delta_rule", delta_rule, "", 0.01, 0.01});
-  return true;
-}();
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
