@@ -172,6 +172,10 @@ void Lanes::store(Ir v, Ir address, ElementType t, Ir lanes) const {
     b.CreateAlignedStore(x, address, llvm::Align(size(t)));
 }
 
+void Lanes::store_scalar(Ir x, Ir address, ElementType t) const {
+  b.CreateAlignedStore(to_memory(x, t), address, llvm::Align(size(t)));
+}
+
 void Lanes::store_strided(Ir v, Ir address, ElementType t, Ir stride_bytes, Ir lanes) const {
   Ir all =
       lanes ? lanes

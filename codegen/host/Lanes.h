@@ -46,6 +46,9 @@ public:
   Ir load_strided(Ir address, ElementType, Ir stride_bytes, Ir mask) const;
   Ir load_scalar(Ir address, ElementType) const;
   void store(Ir vector, Ir address, ElementType, Ir mask) const;
+  /// One float. Not a store of one lane: LLVM 22 makes a 16-bit one of a constant mask and a truncation four bytes
+  /// wide.
+  void store_scalar(Ir x, Ir address, ElementType) const;
   void store_strided(Ir vector, Ir address, ElementType, Ir stride_bytes, Ir mask) const;
 
   Ir fma(Ir a, Ir x, Ir c) const;

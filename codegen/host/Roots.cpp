@@ -215,9 +215,9 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
       address = m.address;
       valid = m.valid;
     }
-    Ir x = l_.splat(rows == 1 ? scalar(v) : read_column_scalar(v, r));
+    Ir x = rows == 1 ? scalar(v) : read_column_scalar(v, r);
     if (valid) address = builder_.CreateSelect(valid, address, trash_);
-    l_.store(x, address, view.type, l_.mask(l_.index(1)));
+    l_.store_scalar(x, address, view.type);
   });
 }
 
