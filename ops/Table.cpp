@@ -24,6 +24,11 @@ void dplr(Operator&);
 void iplr(Operator&);
 void rwkv7(Operator&);
 void gated_oja_rule(Operator&);
+void based(Operator&);
+void rebased(Operator&);
+void mesa_net(Operator&);
+void ttt(Operator&);
+void titans(Operator&);
 
 namespace latile {
 namespace {
@@ -58,6 +63,11 @@ std::vector<OperatorRow>& rows() {
       {"iplr", ::iplr, "a transition that is the identity plus low rank", 0.007, 0.008},
       {"rwkv7", ::rwkv7, "a decay for each key channel, and a removal key with its own strength", 0.002, 0.002},
       {"gated_oja_rule", ::gated_oja_rule, "the delta rule on keys, with a decay for each value channel", 0.005, 0.005},
+      {"based", ::based, "linear attention with the weights 1 + s + s²/2", 0.005, 0.005},
+      {"rebased", ::rebased, "linear attention with the weights s²", 0.005, 0.005},
+      {"mesa_net", ::mesa_net, "least squares over all tokens with a decay, solved at each query", 0.006, 0.008},
+      {"ttt", ::ttt, "a linear model trained at test time, one gradient step a mini-batch", 0.005, 0.005},
+      {"titans", ::titans, "a linear memory trained at test time, with momentum and forgetting", 0.006, 0.005},
   };
   return table;
 }

@@ -12,22 +12,7 @@ using meaning::Head;
 using meaning::Numbers;
 using meaning::Setting;
 
-void based(Operator&);
-void rebased(Operator&);
-void mesa_net(Operator&);
-void ttt(Operator&);
-void titans(Operator&);
-
 namespace {
-
-const bool registered = [] {
-  register_operator({"based", ::based, "", 0.005, 0.005});
-  register_operator({"rebased", ::rebased, "", 0.005, 0.005});
-  register_operator({"mesa_net", ::mesa_net, "", 0.006, 0.008});
-  register_operator({"ttt", ::ttt, "", 0.005, 0.005});
-  register_operator({"titans", ::titans, "", 0.006, 0.005});
-  return true;
-}();
 
 double product(const double* a, const double* b, std::int64_t n, std::int64_t step = 1) {
   double sum = 0;
@@ -308,7 +293,6 @@ TEST_CASE("titans") {
 namespace {
 
 std::string refused(const char* op, const char* mode, std::int64_t K, std::vector<latile_option> options = {}) {
-  REQUIRE(registered);
   install_compiler();
   latile_context* context = nullptr;
   latile_context_desc how{};
