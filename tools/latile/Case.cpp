@@ -64,6 +64,13 @@ private:
   }
   Case& add(const std::string& label, std::vector<std::int64_t> extents, std::vector<Data> data) {
     Case c;
+    // Some operators limit an extent.
+    std::size_t at = 0;
+    for (const DimInfo& d : info.dims)
+      if (!d.head && at < extents.size()) {
+        if (d.most) extents[at] = std::min(extents[at], d.most);
+        ++at;
+      }
     c.label = fmt::format("{} ({})", label, fmt::join(extents, ", "));
     c.extents = std::move(extents);
     c.data = std::move(data);
@@ -78,6 +85,14 @@ private:
       c.chunk = chunk;
   }
   std::int64_t many() const { return headed ? 2 : 1; }
+
+  /// The rows of a chunk, by the option that says so where they are part of the meaning.
+  void rows(Case& c, std::int64_t chunk) const {
+    if (info.mini_batch)
+      c.options.emplace_back("mini_batch", std::to_string(chunk));
+    else
+      c.chunk = chunk;
+  }
 
   /// What breaks a kernel that is right on random numbers.
   std::vector<Data> with_extremes(std::string label, std::vector<std::vector<std::int64_t>> runs) const {
@@ -105,7 +120,7 @@ private:
         runs.push_back(up_to(chunk));
       Case& c = add(fmt::format("chunks of {}", chunk), {8, 24},
                     with_extremes(fmt::format("each of 1 to {} tokens", chunk), runs));
-      c.chunk = chunk;
+      set_chunk(c, chunk);
       c.ragged_bits = chunk == 64 ? 32 : chunk == 16 ? 64 : 0;
     }
     Case& ragged = add("ragged", {32, 48}, with_extremes("0 1 5 0 64 100 1 0 tokens", {{0, 1, 5, 0, 64, 100, 1, 0}}));
@@ -120,11 +135,11 @@ private:
     odd.heads = many();
     add("sizes", {128, 128}, with_extremes("100 tokens", {{100}}));
     if (quick) return;
-    add("chunks of 64", {64, 64}, with_extremes("150 tokens", {{150}})).chunk = 64;
+    set_chunk(add("chunks of 64", {64, 64}, with_extremes("150 tokens", {{150}})), 64);
     add("sizes", {96, 192}, with_extremes("70 tokens", {{70}})).ratio = grouped ? 2 : 1;
     Case& largest = add("sizes", {256, 512}, with_extremes("40 tokens", {{40}}));
     largest.any_as_io = true;
-    add("chunks of 64", {256, 512}, {{"70 tokens", {{70}}}}).chunk = 64;
+    set_chunk(add("chunks of 64", {256, 512}, {{"70 tokens", {{70}}}}), 64);
   }
 
   void states() {

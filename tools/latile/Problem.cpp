@@ -138,6 +138,10 @@ private:
     return strides;
   }
 
+  static double within(Draw& d, std::pair<double, double> range) {
+    return range.first + (range.second - range.first) * d.uniform();
+  }
+
   template <class F> void fill(HostTensor& x, F&& draw_one) {
     Draw draw(seed, x.name);
     for (std::int64_t i = 0, n = x.count(); i < n; ++i) x.set(i, draw_one(draw));
@@ -159,6 +163,12 @@ private:
     if (t.typical) return fill(x, [&](Draw& d) { return between(d, *t.typical); });
     if (t.typical_key) return keys(x, extent(inner[0]));
     if (t.gate) return fill(x, [&](Draw& d) { return gate(d); });
+    if (t.typical_key && !inner.empty()) return keys(x, extent(inner.back()));
+    if (const Problem::Entry* other = t.typical_of.empty() ? nullptr : p.find(t.typical_of)) {
+      std::int64_t i = 0;
+      return fill(x, [&](Draw& d) { return other->tensor.get(i++) * within(d, *t.typical); });
+    }
+    if (t.typical) return fill(x, [&](Draw& d) { return within(d, *t.typical); });
     if (inner.empty()) return fill(x, [&](Draw& d) { return data.beta_high * d.uniform(); });
     if (!key_axis(inner[0])) return fill(x, [](Draw& d) { return d.normal(); });
     if (t.name[0] == 'q') return fill(x, [&](Draw& d) { return positive ? std::fabs(d.normal()) : d.normal(); });
