@@ -121,7 +121,8 @@ void ProgramEmitter::check_tensors() {
     std::size_t dot = t.name.find('.');
     Bound one{&t, -1, dot == t.name.npos ? "" : t.name.substr(dot + 1), {}};
     for (std::size_t i = 0; i < r.decls.size(); ++i)
-      if (r.decls[i].name == t.name.substr(0, dot) && !r.decls[i].hidden && (r.decls[i].kind == Kind::carry) == (dot != t.name.npos))
+      if (r.decls[i].name == t.name.substr(0, dot) && !r.decls[i].hidden &&
+          (r.decls[i].kind == Kind::carry) == (dot != t.name.npos))
         one.declaration = static_cast<int>(i);
     if (one.declaration == -1) continue;  // finish() has reported it
     if (one.part.ends_with("_index")) {

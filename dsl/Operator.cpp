@@ -286,8 +286,9 @@ OperatorInfo Operator::info() const {
   out.no_segment = r.no_segment;
   out.mini_batch = r.mini_batch;
   if (r.mini_batch)
-    out.no_step = "its tokens are taken in mini-batches, whose length is part of the meaning, and between two tokens of "
-                  "one there is no state that a tensor holds";
+    out.no_step =
+        "its tokens are taken in mini-batches, whose length is part of the meaning, and between two tokens of "
+        "one there is no state that a tensor holds";
   out.has_reference = r.body(Body::reference) != nullptr;
   out.has_chunk = r.body(Body::chunk) != nullptr;
   out.has_kernel = r.body(Body::kernel) != nullptr;

@@ -18,8 +18,8 @@ std::size_t size(ElementType);
 struct DimInfo {
   std::string name;
   bool head = false;
-  std::string group;  ///< for a head axis "HV % H": "H"; else empty
-  std::int64_t most = 0;   ///< the operator's own limit of an inner extent; 0: none
+  std::string group;      ///< for a head axis "HV % H": "H"; else empty
+  std::int64_t most = 0;  ///< the operator's own limit of an inner extent; 0: none
   std::string limit_why{};
 };
 

@@ -104,7 +104,7 @@ public:
   std::vector<OptionInfo> options;
   std::vector<Diagnostic> mistakes;
   std::string no_segment;
-  int mini_batch = 0;  ///< tokens of a chunk where that is part of the meaning
+  int mini_batch = 0;                                          ///< tokens of a chunk where that is part of the meaning
   std::map<int, std::pair<std::int64_t, std::string>> limits;  ///< of inner extents, with the reason
 
   int intern(const std::string&);

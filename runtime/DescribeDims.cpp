@@ -27,7 +27,12 @@ Dimension read_dim(const latile_dim& given, const OperatorInfo& info) {
          dim.min, dim.max);
   const bool inner = known != nullptr && !known->head, head = known != nullptr && known->head;
   const bool limited = inner && known->most != 0;
-  const std::int64_t lowest = inner ? kMinInner : head ? 1 : 0, highest = limited ? known->most : inner ? kMaxInner : kMaxDim;
+  const std::int64_t lowest = inner  ? kMinInner
+                              : head ? 1
+                                     : 0,
+                     highest = limited ? known->most
+                               : inner ? kMaxInner
+                                       : kMaxDim;
   if (dim.min < lowest)
     fail(LATILE_BAD_SHAPE, "{}: dimension {} is {}, below the limit of {}", info.name, dim.name, dim.min, lowest);
   if (dim.max > highest)

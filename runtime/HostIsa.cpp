@@ -61,9 +61,7 @@ std::string detect() {
   return "avx512";
 }
 
-bool includes(const std::string& have, const std::string& want) {
-  return rank(want) <= rank(have) && want != "none";
-}
+bool includes(const std::string& have, const std::string& want) { return rank(want) <= rank(have) && want != "none"; }
 
 const std::string& detected() {
   static const std::string level = detect();

@@ -151,8 +151,7 @@ void everything(Operator& op) {
     Tile B = decayed_apply(A, q, G, G, lower) + decayed_apply_transposed(A, q, G, G, lower);
     Tile x = solve(q, 3, [&](Tile t) { return dot(dot(t, q.T(), Dot::precise), B, Dot::precise) + eps * t; });
     Tile y = loop(3, x, [&](Tile t) { return affine_scan(g, t, z) * c.valid(); });
-    Tile w = with_adjoint(
-        y, [&](Tile t) { return tanh(t); }, [&](Tile, Tile f, Tile d) { return d * (1 - f * f); });
+    Tile w = with_adjoint(y, [&](Tile t) { return tanh(t); }, [&](Tile, Tile f, Tile d) { return d * (1 - f * f); });
     Tile m = max(cummax(w, z), prev(w, z)) - logcumsumexp(s, z) + R * c.count() + c.index() + c.iota();
     Tile p = softmax_rows(select(c.valid(), m, relu(min(w, 0)))) + rowvar(w) + rowmean(w) + log(exp(w)) + log2(sqrt(w));
     Tile kn = pick(k, 1);

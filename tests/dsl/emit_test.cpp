@@ -187,8 +187,7 @@ void mesa_like(Operator& op) {
   auto A = op.carry("A", {H, K, K}), B = op.carry("B", {H, K, V});
   op.chunk([&](Chunk c) {
     Tile x = solve(q, 30, [&](Tile t) { return dot(t, A, Dot::precise) + exp(c.iota() * 0) * t * s; });
-    Tile y = with_adjoint(
-        x, [&](Tile t) { return tanh(t); }, [&](Tile, Tile f, Tile d) { return d * (1 - f * f); });
+    Tile y = with_adjoint(x, [&](Tile t) { return tanh(t); }, [&](Tile, Tile f, Tile d) { return d * (1 - f * f); });
     o = dot(y, B) * c.valid() / (1 + c.index());
     A = A + dot(k.T(), k);
     B = B + dot(q.T(), v) * c.count();

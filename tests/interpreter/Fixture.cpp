@@ -19,11 +19,16 @@ std::string joined(const std::vector<std::string>& parts) {
 
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
-std::string view(std::size_t leading, const std::vector<std::int64_t>& inner, const std::string& type) {
+std::string view(std::size_t leading, const std::vector<std::int64_t>& inner, const std::string& type, int unit = -1) {
   std::string text = "!tile.view<";
   for (std::size_t i = 0; i < leading; ++i) text += "?x";
   for (auto extent : inner) text += std::to_string(extent) + "x";
-  return text + type + ">";
+  const auto rank = leading + inner.size();
+  return text + type +
+         (unit < 0 || rank <= static_cast<std::size_t>(unit)
+              ? ""
+              : ", unit " + std::to_string(rank - 1 - static_cast<std::size_t>(unit))) +
+         ">";
 }
 
 }  // namespace
@@ -84,7 +89,7 @@ std::string ScanText::text() const {
   };
   for (const auto& read : reads) {
     const std::size_t leading = (read.rate > 0 ? 2 : 0) + (read.head.empty() ? 0 : 1);
-    argument(read.name, view(leading, read.inner, read.type), in, in_types);
+    argument(read.name, view(leading, read.inner, read.type, read.unit), in, in_types);
     read_names.push_back(quoted(read.name));
     read_heads.push_back(quoted(read.head));
     rates.push_back(std::to_string(read.rate));
@@ -99,7 +104,8 @@ std::string ScanText::text() const {
     block.push_back("%" + scalar + ": tensor<1x1xf32>");
   }
   for (const auto& carry : carries) {
-    const auto type = view(carry.head.empty() ? 1 : 2, carry.inner, carry.type), index = view(1, {}, carry.index_type);
+    const auto type = view(carry.head.empty() ? 1 : 2, carry.inner, carry.type, carry.unit),
+               index = view(1, {}, carry.index_type);
     if (carry.initial) argument(carry.name + ".initial", type, initial, initial_types);
     if (carry.initial_index) argument(carry.name + ".initial_index", index, from, from_types);
     if (carry.final) argument(carry.name + ".final", type, final, final_types);
@@ -113,7 +119,7 @@ std::string ScanText::text() const {
   }
   std::vector<std::string> yielded, yielded_types;
   for (const auto& write : writes) {
-    argument(write.name, view(write.head.empty() ? 2 : 3, write.inner, write.type), out, out_types);
+    argument(write.name, view(write.head.empty() ? 2 : 3, write.inner, write.type, write.unit), out, out_types);
     write_names.push_back(quoted(write.name));
     write_heads.push_back(quoted(write.head));
     yielded_types.push_back(tile(chunk, write.inner.empty() ? 1 : write.inner.back(), write.type));

@@ -38,12 +38,14 @@ struct ScanText {
     std::vector<std::int64_t> inner;  ///< static extents
     int rate = 1;                     ///< rows a token; 0: a parameter (reads only)
     std::string type = "f32";
+    int unit = -1;  ///< the axis with stride 1, counted from the last; -1: none is known
   };
   struct Carry {
     std::string name, head;
     std::vector<std::int64_t> inner;
     bool initial = true, final = true, initial_index = false, final_index = false;
     std::string type = "f32", index_type = "i32";
+    int unit = -1;
   };
   std::string sequences = "dense";  ///< or "ragged32", "ragged64"
   std::int64_t chunk = 1, ratio = 1;

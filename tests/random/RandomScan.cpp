@@ -14,7 +14,8 @@ struct Known {
 
 class Generator {
 public:
-  explicit Generator(std::uint64_t seed) : engine_(seed) {}
+  explicit Generator(std::uint64_t seed, bool wide = false, bool narrow = true)
+      : wide_(wide), narrow_(narrow), engine_(seed) {}
 
   ScanText scan(bool step);
 
@@ -38,12 +39,18 @@ private:
   Known gradients();
   Known recurrence();
   Known update(const Value& carry, bool coarse);
+  void wide_op();
+  Known selection();
+  Known loop();
+  std::int64_t wide_extent();
+  int unit(std::size_t inner);
   /// A sum of several known values, so that few ops are dead.
   Known gathered(std::int64_t rows, std::int64_t cols);
 
+  bool wide_, narrow_;
   std::mt19937_64 engine_;
   Body body_;
-  std::int64_t C_ = 4, K_ = 3, V_ = 5;
+  std::int64_t C_ = 4, K_ = 3, V_ = 5, M_ = 0;
   std::vector<Known> known_;
 };
 
@@ -94,7 +101,9 @@ Known Generator::unary() {
   case 8: return keep(body_.same("math.sqrt", square_plus_one()), x.bound + 1, x.fine);
   case 9: return keep(body_.same("math.rsqrt", square_plus_one()), 1, x.fine);
   case 10: return keep(body_.two("arith.divf", body_.constant(1), square_plus_one()), 1, x.fine);
-  default: return keep(body_.cast(body_.cast(v, chance(50) ? "bf16" : "f16"), "f32"), x.bound, x.fine);
+  default:
+    if (!narrow_) return keep(body_.same("math.tanh", v), 1, x.fine);
+    return keep(body_.cast(body_.cast(v, chance(50) ? "bf16" : "f16"), "f32"), x.bound, x.fine);
   }
 }
 
@@ -116,7 +125,8 @@ Known Generator::dot() {
   const auto b = of(a.value.cols, chance(50) ? 0 : V_);
   const bool fine = a.fine || b.fine;
   const double bound = a.bound * b.bound * static_cast<double>(a.value.cols);
-  if (chance(30)) return keep(body_.dot(body_.cast(a.value, "bf16"), body_.cast(b.value, "bf16")), bound, fine);
+  if (chance(wide_ ? 60 : 30) && narrow_)
+    return keep(body_.dot(body_.cast(a.value, "bf16"), body_.cast(b.value, "bf16")), bound, fine);
   return keep(body_.dot(a.value, b.value), bound, fine);
 }
 
@@ -125,7 +135,7 @@ Known Generator::square() {
   const auto rows = of(C_, chance(70) ? K_ : 0);
   auto A = Known{body_.dot(rows.value, body_.transpose(rows.value)),
                  rows.bound * rows.bound * static_cast<double>(rows.value.cols), rows.fine};
-  A = small(A, 0.5);
+  A = small(A, wide_ ? std::min(0.5, 4.0 / static_cast<double>(C_)) : 0.5);
   const auto gate = small(of(C_, 1), 2);
   const char* kind = chance(50) ? "lower" : "strict";
   switch (below(6)) {
@@ -143,7 +153,7 @@ Known Generator::square() {
     // What solve-instead-of-inverse looks for.
     const auto T = body_.same("tile.inverse_unit_lower", A.value);
     const auto x = small(of(C_, 0), 1);
-    const bool narrow = chance(30);
+    const bool narrow = chance(30) && narrow_;
     const auto y = narrow ? body_.dot(body_.cast(T, "bf16"), body_.cast(x.value, "bf16")) : body_.dot(T, x.value);
     return keep(y, 40, A.fine || x.fine);
   }
@@ -203,7 +213,7 @@ Known Generator::sums() {
 }
 
 Known Generator::gradients() {
-  const auto x = small(of(C_, K_), 0.5), rhs = of(C_, K_);
+  const auto x = small(of(C_, K_), wide_ ? 0.1 : 0.5), rhs = of(C_, K_);
   const auto gram = body_.dot(body_.transpose(x.value), x.value);
   const auto tile = Value{"", C_, K_}.text();
   auto y = body_.define({"", C_, K_}, "tile.solve %" + rhs.value.name + " steps 2", "");
@@ -241,7 +251,68 @@ Known Generator::recurrence() {
   }
 }
 
+/// What only wide programs have: entries chosen by others, turns of a loop, row-wise products of a narrow tile.
+void Generator::wide_op() {
+  switch (below(3)) {
+  case 0: selection(); return;
+  case 1: loop(); return;
+  default: {
+    if (M_ == 0) return;
+    const auto x = of(C_, M_);
+    keep(body_.kron_rows(x.value), x.bound * x.bound, x.fine);
+  }
+  }
+}
+
+Known Generator::selection() {
+  const auto x = any();
+  const auto y = of(x.value.rows, x.value.cols), by = of(chance(50) ? x.value.rows : 1, chance(50) ? x.value.cols : 1);
+  auto wide = body_.broadcast(by.value, x.value.rows, x.value.cols);
+  auto zero = body_.broadcast(body_.constant(0.01), x.value.rows, x.value.cols);
+  Value holds = x.value;
+  holds.type = "i1";
+  const auto predicate = chance(50) ? "ogt" : "ole";
+  holds = body_.define(holds, std::string("arith.cmpf ") + predicate + ", %" + wide.name + ", %" + zero.name,
+                       wide.text(), " : ");
+  // Its text form gives the type of the operands only.
+  body_.text.erase(body_.text.rfind(holds.text()), holds.text().size());
+  return keep(body_.define({"", x.value.rows, x.value.cols},
+                           "arith.select %" + holds.name + ", %" + x.value.name + ", %" + y.value.name,
+                           holds.text() + ", "),
+              std::max(x.bound, y.bound), x.fine || y.fine || by.fine);
+}
+
+/// p = tanh(p m + x), three times.
+Known Generator::loop() {
+  const auto x = of(chance(70) ? C_ : 1, chance(50) ? K_ : V_);
+  const auto m = small(of(x.value.cols, x.value.cols), 2 / static_cast<double>(x.value.cols));
+  const auto tile = x.value.text();
+  const auto y = body_.define({"", x.value.rows, x.value.cols}, "@", "");
+  const auto at = body_.text.rfind("    %" + y.name + " = @");
+  const auto n = y.name;
+  body_.text.erase(at);
+  body_.text += "    %b" + n + " = arith.constant 0 : index\n    %e" + n + " = arith.constant 3 : index\n    %s" + n +
+                " = arith.constant 1 : index\n    %" + n + " = scf.for %i" + n + " = %b" + n + " to %e" + n +
+                " step %s" + n + " iter_args(%p" + n + " = %" + x.value.name + ") -> (" + tile + ") {\n      %d" + n +
+                " = tile.dot %p" + n + ", %" + m.value.name + " : " + tile + ", " + m.value.text() + " -> " + tile +
+                "\n      %a" + n + " = arith.addf %d" + n + ", %" + x.value.name + " : " + tile + "\n      %t" + n +
+                " = math.tanh %a" + n + " : " + tile + "\n      scf.yield %t" + n + " : " + tile + "\n    }\n";
+  return keep(y, 1, x.fine || m.fine);
+}
+
+std::int64_t Generator::wide_extent() {
+  static const std::int64_t large[] = {48, 64, 65, 80, 96, 100, 130, 192};
+  return chance(60) ? 8 + below(33) : large[below(8)];
+}
+
+/// Any axis of a tensor may be the one with stride 1, the last most often.
+int Generator::unit(std::size_t inner) {
+  if (!wide_ || chance(20)) return -1;
+  return inner == 2 && chance(40) ? 1 : 0;
+}
+
 void Generator::step() {
+  if (wide_ && chance(10)) return wide_op();
   const int which = below(100);
   if (which < 18)
     unary();
@@ -301,6 +372,11 @@ ScanText Generator::scan(bool step_mode) {
   scan.chunk = C_ = step_mode ? 1 : chunks[below(6)];
   scan.step = step_mode;
   K_ = 2 + below(5), V_ = 2 + below(7);
+  if (wide_) {
+    const std::int64_t rows[] = {1, 3, 8, 16, 16, 24, 32};
+    scan.chunk = C_ = step_mode ? 1 : rows[below(7)];
+    K_ = wide_extent(), V_ = wide_extent(), M_ = 2 + below(6);
+  }
   if (!step_mode && chance(50)) scan.sequences = "ragged32";
   const int heads = below(3);
   scan.axis = heads == 0 ? "" : "HV";
@@ -312,7 +388,8 @@ ScanText Generator::scan(bool step_mode) {
 
   const auto read = [&](const std::string& name, std::vector<std::int64_t> inner, int rate) {
     const auto axis = heads != 0 && rate == 0 && chance(30) ? "" : head();
-    scan.reads.push_back({name, axis, inner, rate, chance(30) ? "bf16" : "f32"});
+    scan.reads.push_back({name, axis, inner, rate, chance(30) && narrow_ ? "bf16" : "f32"});
+    scan.reads.back().unit = unit(inner.size());
     const auto& made = scan.reads.back();
     Value value{name, rate == 0 ? 1 : C_ * rate, inner.empty() ? 1 : inner[0], made.type};
     value = body_.cast(value, "f32");
@@ -339,11 +416,15 @@ ScanText Generator::scan(bool step_mode) {
   if (chance(60)) read("g", {}, 1);
   if (chance(30)) read("z", {K_}, 2);
   if (chance(60)) read("w", chance(50) ? std::vector<std::int64_t>{K_} : std::vector<std::int64_t>{}, 0);
+  if (wide_ && chance(50))
+    read("m", {M_}, 1);
+  else
+    M_ = 0;
   scan.scalars = {"scale"};
   known_.push_back({{"scale", 1, 1}, 1, false});
 
   // The second carry may live on the coarser heads; then its update sees nothing of the finer ones.
-  const int carries = 1 + below(2);
+  const int carries = 1 + below(wide_ ? 3 : 2);
   std::vector<Value> before;
   for (int i = 0; i < carries; ++i) {
     ScanText::Carry carry;
@@ -351,11 +432,15 @@ ScanText Generator::scan(bool step_mode) {
     const bool on_coarse = i == 1 && distinct && chance(50);
     carry.head = on_coarse ? coarse : fine;
     carry.inner = chance(70) ? std::vector<std::int64_t>{K_, V_} : std::vector<std::int64_t>{chance(50) ? K_ : V_};
+    if (wide_ && chance(20))
+      carry.inner = chance(50) ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{chance(50) ? K_ : V_, 1};
+    carry.unit = unit(carry.inner.size());
     carry.initial = chance(80), carry.final = chance(80);
     carry.initial_index = carry.initial && chance(40);
     carry.final_index = carry.final && (step_mode ? carry.initial_index && chance(80) : chance(40));
     scan.carries.push_back(carry);
-    before.push_back({carry.name, carry.inner.size() == 2 ? carry.inner[0] : 1, carry.inner.back()});
+    before.push_back(
+        {carry.name, carry.inner.size() == 2 ? carry.inner[0] : 1, carry.inner.empty() ? 1 : carry.inner.back()});
     known_.push_back({before.back(), 3.5, distinct && !on_coarse});
   }
   const int ops = 12 + below(28);
@@ -373,7 +458,8 @@ ScanText Generator::scan(bool step_mode) {
     const auto inner = chance(30) ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{chance(50) ? K_ : V_};
     const auto value = gathered(C_, inner.empty() ? 1 : inner[0]);
     ScanText::Tensor write{"o" + std::to_string(i), fine, inner};
-    if (chance(30)) write.type = "bf16";
+    if (chance(30) && narrow_) write.type = "bf16";
+    write.unit = unit(inner.size());
     scan.writes.push_back(write);
     scan.yields.push_back(body_.cast(value.value, write.type).name);
   }
@@ -385,5 +471,8 @@ ScanText Generator::scan(bool step_mode) {
 }  // namespace
 
 ScanText random_scan(std::uint64_t seed, bool step) { return Generator(seed).scan(step); }
+ScanText random_wide_scan(std::uint64_t seed, bool step, bool narrow) {
+  return Generator(seed, true, narrow).scan(step);
+}
 
 }  // namespace latile::test

@@ -10,4 +10,9 @@ namespace latile::test {
 /// often than chance has them. `step` makes a step.
 ScanText random_scan(std::uint64_t seed, bool step);
 
+/// The same for code that works on vectors: extents of 8 to 200 that are rarely whole vectors, chunks of up to 32 rows,
+/// up to three carries of any shape, layouts with a known stride of 1, selections, loops and Kronecker products.
+/// Without `narrow` there is no type but float32.
+ScanText random_wide_scan(std::uint64_t seed, bool step, bool narrow);
+
 }  // namespace latile::test
