@@ -59,8 +59,10 @@ void ProgramEmitter::check_body() {
   if (r.body(Body::kernel))
     r.report({}, "kernels of the lower layer are not yet lowered: they can be recorded and not compiled");
   else
-    r.report({}, kind == Body::chunk ? "there is no chunk body, so no prefill: use the recurrent mode"
-                                     : "there is no reference, so neither recurrent nor step: use prefill");
+    r.report({}, kind == Body::chunk && !r.no_prefill.empty()
+                     ? "mode prefill is not offered with these options: " + r.no_prefill + "; use mode recurrent"
+                 : kind == Body::chunk ? "there is no chunk body, so no prefill: use the recurrent mode"
+                                       : "there is no reference, so neither recurrent nor step: use prefill");
 }
 
 void ProgramEmitter::check_extents() {

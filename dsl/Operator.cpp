@@ -186,6 +186,7 @@ int Operator::mini_batch() {
 }
 void Operator::limit(Dim d, int most, std::string_view why) { rec()->limits[d.id] = {most, std::string(why)}; }
 void Operator::no_segment(std::string_view why) { rec()->no_segment = why; }
+void Operator::no_prefill(std::string_view why) { rec()->no_prefill = why; }
 
 void Operator::begin(int kind, Loc l) {
   if (rec()->body(static_cast<Body::Kind>(kind)))
@@ -284,6 +285,7 @@ OperatorInfo Operator::info() const {
   }
   out.options = r.options;
   out.no_segment = r.no_segment;
+  out.no_prefill = r.no_prefill;
   out.mini_batch = r.mini_batch;
   if (r.mini_batch)
     out.no_step =

@@ -61,9 +61,10 @@ struct OperatorInfo {
   std::vector<TensorInfo> tensors;
   std::vector<ScalarInfo> scalars;
   std::vector<OptionInfo> options;
-  std::string no_segment;  ///< why it has no segmented form, or empty
-  std::string no_step;     ///< why it has neither recurrent nor step though there is a reference, or empty
-  int mini_batch = 0;      ///< tokens of a chunk where that is part of the meaning; 0: the target's choice
+  std::string no_segment;    ///< why it has no segmented form, or empty
+  std::string no_prefill{};  ///< why it has no chunk body, or empty
+  std::string no_step;       ///< why it has neither recurrent nor step though there is a reference, or empty
+  int mini_batch = 0;        ///< tokens of a chunk where that is part of the meaning; 0: the target's choice
   bool has_reference = false, has_chunk = false, has_kernel = false;
 
   const TensorInfo* tensor(const std::string& name) const;

@@ -103,7 +103,7 @@ public:
   std::vector<int> open_nodes;  ///< nodes whose region is open
   std::vector<OptionInfo> options;
   std::vector<Diagnostic> mistakes;
-  std::string no_segment;
+  std::string no_segment, no_prefill;
   int mini_batch = 0;                                          ///< tokens of a chunk where that is part of the meaning
   std::map<int, std::pair<std::int64_t, std::string>> limits;  ///< of inner extents, with the reason
 

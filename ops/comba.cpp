@@ -28,7 +28,7 @@ void comba(Operator& op) {
     o = scale * dot(q, S);
   });
 
-  if (headwise) return;  // each column would need an inverse of its own
+  if (headwise) return op.no_prefill("a chunk would need an inverse for each column of the state");
   op.chunk([&](Chunk) {
     Tile G = cumsum(g), before = cumsum(g, {.exclusive = true}), Gl = last(G);
     Tile T = inverse_unit_lower(beta * dot(erase, k.T()) * decay(before, G, strict));

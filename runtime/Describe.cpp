@@ -56,6 +56,9 @@ void check_mode(const OperatorInfo& info, Mode mode) {
   if (mode != Mode::prefill && !info.no_step.empty())
     fail(LATILE_UNSUPPORTED, "{}: mode {} is not offered: {}; use mode prefill", info.name, latile::name(mode),
          info.no_step);
+  if (mode == Mode::prefill && !info.no_prefill.empty())
+    fail(LATILE_UNSUPPORTED, "{}: mode prefill is not offered with these options: {}; use mode recurrent", info.name,
+         info.no_prefill);
   if (mode == Mode::prefill ? info.has_chunk : info.has_reference) return;
   fail(LATILE_UNSUPPORTED, "{}: mode {} needs a {} body, which the operator does not have", info.name,
        latile::name(mode), mode == Mode::prefill ? "chunk" : "reference");

@@ -249,6 +249,8 @@ public:
   void limit(Dim, int most, std::string_view why);
   /// Why the operator has no segmented form.
   void no_segment(std::string_view why);
+  /// Why there is no chunk body with these options.
+  void no_prefill(std::string_view why);
 
   template <class F> void reference(F&& f, Loc l = Loc::current()) { begin(0, l), f(Token{rec()}), end(l); }
   template <class F> void chunk(F&& f, Loc l = Loc::current()) { begin(1, l), f(Chunk{rec()}), end(l); }

@@ -1,5 +1,7 @@
 // Operators of the delta rule against token loops written here by hand from their definitions.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "compiler/Emit.h"
+#include "mlir/IR/MLIRContext.h"
 #include "tests/dsl/Meaning.h"
 #include <cmath>
 #include <doctest/doctest.h>
@@ -146,6 +148,23 @@ TEST_CASE("comba") {
   Setting columns = with({{"headwise_beta", "true"}});
   columns.draw["beta"] = unit_interval;
   run(columns);
+}
+
+TEST_CASE("what is refused says why") {
+  const auto first = [](const char* op, Options options, bool prefill = true) {
+    std::vector<Diagnostic> mistakes;
+    Specialisation s;
+    s.op = op, s.options = options, s.mode = prefill ? Mode::prefill : Mode::step;
+    mlir::MLIRContext context;
+    CHECK_FALSE(emit_program(*find_operator(op), s, context, mistakes));
+    return mistakes.empty() ? "" : mistakes.front().text;
+  };
+  CHECK(first("comba", {{"headwise_beta", "true"}}) ==
+        "comba: mode prefill is not offered with these options: a chunk would need an inverse for each column of the "
+        "state; use mode recurrent");
+  CHECK(first("kda", {{"gate_in_kernel", "true"}, {"safe_gate", "true"}}) ==
+        "kda: safe_gate together with gate_in_kernel needs lower_bound, from -5 to 0");
+  CHECK(first("rwkv7", {{"lower_bound", "1"}}) == "rwkv7: option 'lower_bound' is '1'; it is a number from -5 to 0");
 }
 
 TEST_CASE("gated_delta_product") {
