@@ -249,11 +249,17 @@ private:
 
 }  // namespace
 
+std::string lines_of(const std::vector<Diagnostic>& mistakes) {
+  std::string lines;
+  for (const Diagnostic& mistake : mistakes) lines += (lines.empty() ? "" : "\n") + mistake.message();
+  return lines;
+}
+
 OperatorInfo describe(const OperatorRow& row, const std::vector<std::pair<std::string, std::string>>& options,
                       const std::vector<std::string>& bound) {
   std::vector<Diagnostic> mistakes;
   OperatorInfo info = describe(row, Config{options, bound}, mistakes);
-  if (!mistakes.empty()) throw UserError(mistakes.front().message());
+  if (!mistakes.empty()) throw DefinitionError(lines_of(mistakes));
   return info;
 }
 

@@ -55,8 +55,10 @@ struct Case {
   std::vector<Data> data;
 };
 
+std::string lines_of(const std::vector<Diagnostic>&);
+
 /// An operator at some options. `bound`: names of the plan's tensors; empty: all that the options bring in.
-/// Throws UserError with the definition's first mistake.
+/// Throws DefinitionError with all mistakes of the definition.
 OperatorInfo describe(const OperatorRow&, const std::vector<std::pair<std::string, std::string>>& options,
                       const std::vector<std::string>& bound = {});
 

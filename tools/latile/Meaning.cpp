@@ -35,7 +35,7 @@ Meaning::Meaning(const OperatorRow& row, const Specialisation& s)
     : program(std::make_unique<Program>()), specialisation(s) {
   std::vector<Diagnostic> mistakes;
   program->module = emit_program(row, s, program->context, mistakes);
-  if (!mistakes.empty()) throw UserError(mistakes.front().message());
+  if (!mistakes.empty()) throw DefinitionError(lines_of(mistakes));
   if (!program->module) throw UserError(s.op + ": its program could not be emitted", exit_internal);
   std::vector<std::string> bound;
   for (const BoundTensor& t : s.tensors) bound.push_back(t.name);

@@ -13,7 +13,7 @@ using Values = std::map<std::string, std::vector<double>>;
 
 class Meaning {
 public:
-  /// Records and emits the program. Throws UserError with the first mistake.
+  /// Records and emits the program. Throws DefinitionError.
   Meaning(const OperatorRow&, const Specialisation&);
   ~Meaning();
   Meaning(const Meaning&) = delete;

@@ -98,6 +98,9 @@ int tool_main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) { return app.exit(e); } catch (const CLI::ParseError& e) {
     fmt::print(stderr, "latile: {} (see `latile --help`)\n", e.what());
     return exit_bad_use;
+  } catch (const DefinitionError& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return e.code;
   } catch (const UserError& e) {
     fmt::print(stderr, "latile: {}\n", e.what());
     return e.code;

@@ -18,4 +18,9 @@ struct UserError : std::runtime_error {
   int code;
 };
 
+/// Mistakes in a definition, a line each, with the author's file and line in front.
+struct DefinitionError : UserError {
+  explicit DefinitionError(const std::string& lines) : UserError(lines) {}
+};
+
 }  // namespace latile
