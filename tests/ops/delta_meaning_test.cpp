@@ -151,10 +151,10 @@ TEST_CASE("comba") {
 }
 
 TEST_CASE("what is refused says why") {
-  const auto first = [](const char* op, Options options, bool prefill = true) {
+  const auto first = [](const char* op, Options options) {
     std::vector<Diagnostic> mistakes;
     Specialisation s;
-    s.op = op, s.options = options, s.mode = prefill ? Mode::prefill : Mode::step;
+    s.op = op, s.options = options;
     mlir::MLIRContext context;
     CHECK_FALSE(emit_program(*find_operator(op), s, context, mistakes));
     return mistakes.empty() ? "" : mistakes.front().text;

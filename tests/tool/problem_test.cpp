@@ -112,3 +112,18 @@ TEST_CASE("the list covers every option, length of a partial chunk and head rati
     CHECK(cases_of(row, true).size() < cases_of(row, false).size());
   }
 }
+
+TEST_CASE("tensors are drawn as their declaration says is typical") {
+  const auto problem = [](const char* op) {
+    return make_problem(describe(*find_operator(op), {}), small(), {}, {30}, ElementType::f32, 1, false);
+  };
+  const Problem comba = problem("comba"), oja = problem("gated_oja_rule"), preconditioned = problem("precond_kda");
+  const HostTensor &k = comba.find("k")->tensor, &p = comba.find("p")->tensor;
+  for (std::int64_t i = 0; i < p.count(); ++i) {
+    CHECK(p.get(i) / k.get(i) > 0);
+    CHECK(p.get(i) / k.get(i) < 1);
+  }
+  CHECK(product(oja.find("v")->tensor, 7, 7, 24) == doctest::Approx(1));
+  const HostTensor& A = preconditioned.find("A.initial")->tensor;
+  for (std::int64_t i = 0; i < A.count(); ++i) CHECK(A.get(i) > 0);
+}
