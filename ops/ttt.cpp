@@ -11,7 +11,7 @@ void ttt(Operator& op) {
   auto q = op.sequence("q", {H, K}), k = op.sequence("k", {H, K}), v = op.sequence("v", {HV, K});
   auto eta = op.sequence("eta", {HV}, Type::any).optional().typical(0, 0.05);
   auto w = op.param("w", {HV, K}), b = op.param("b", {HV, K});
-  auto scale = op.scalar("scale"), rate = op.scalar("rate", eta.given() ? 1 : 0.02), eps = op.scalar("eps", 1e-6);
+  auto scale = op.scalar("scale"), rate = op.scalar("rate", 1), eps = op.scalar("eps", 1e-6);
   auto o = op.output("o", {HV, K});
   auto h = op.carry("h", {HV, K, K}), hb = op.carry("hb", {HV, K});
   op.no_segment("its state is not an affine function of the state before: the inner model is normalised");

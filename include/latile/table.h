@@ -12,6 +12,8 @@ struct OperatorRow {
   std::string_view summary;  ///< one line
   /// Bounds of the RMS ratio against the float64 token reference, in float32 and float16.
   double output_tolerance, state_tolerance;
+  /// The definition as text, for the docs; empty: the comment above the definition's function.
+  std::string_view formula = "";
 };
 
 /// Built-in rows first, then registered ones.
