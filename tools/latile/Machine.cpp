@@ -58,7 +58,12 @@ __attribute__((target("amx-tile,amx-bf16"))) void amx_bf16(std::int64_t rounds) 
     std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
   } config;
   _tile_loadconfig(&config);
-  _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3), _tile_zero(4), _tile_zero(5);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
   for (std::int64_t i = 0; i < rounds; ++i) {
     _tile_dpbf16ps(0, 4, 5);
     _tile_dpbf16ps(1, 4, 5);
