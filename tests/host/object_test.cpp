@@ -67,6 +67,9 @@ TEST_CASE("no kernel calls anything, and each instruction set gets its own produ
 TEST_CASE("a kernel's object is small and links alone") {
   for (const OperatorRow& row : operators())
     for (Mode mode : {Mode::prefill, Mode::step}) {
+      std::vector<Diagnostic> mistakes;
+      if (mode == Mode::step && !describe(row, {}, mistakes).no_step.empty()) continue;
+      CAPTURE(row.name);
       Artifact artifact;
       CompileFailure failure;
       REQUIRE_MESSAGE(compile(row, specialisation(row, "avx512", ElementType::f32, mode), artifact, failure),
@@ -74,7 +77,7 @@ TEST_CASE("a kernel's object is small and links alone") {
       CHECK(artifact.binary.size() < 32 * 1024);
       REQUIRE(artifact.kernels.size() == 1);
       CHECK(artifact.kernels[0].arena_bytes % 4096 == 0);
-      CHECK(artifact.kernels[0].arena_bytes < 512 * 1024);
+      CHECK(artifact.kernels[0].arena_bytes < 1024 * 1024);  // operators with two states of 128 x 128: 692 KiB
     }
 }
 
