@@ -22,7 +22,8 @@ KernelEmitter::Grid KernelEmitter::evaluate(mlir::Value v, const Block& block) {
     }
     return out;
   }
-  if (rows == 1 && block.rows > 1) {  // one row under every row of the block
+  auto* first = llvm::dyn_cast<llvm::ConstantInt>(block.i);
+  if (rows == 1 && (block.rows > 1 || !first || !first->isZero())) {  // one row under every row of the block
     Grid one = evaluate(v, {l_.index(0), 1, block.j, block.vectors}), out;
     for (int r = 0; r < block.rows; ++r) out.append(one);
     return out;

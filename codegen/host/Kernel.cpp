@@ -411,8 +411,15 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
             emit_carries(body.getTerminator(), carries, false);
           });
   // What follows the loop reads its results in the carries' buffers, panel by panel.
-  for (mlir::Value r : loop.getResults())
+  for (mlir::Value r : loop.getResults()) {
     if (extents(r)[0] == 1 && extents(r)[1] == 1) scalars_[r] = l_.load_scalar(plain_[r].base, ElementType::f32);
+    // Products that come after may read another form of a result than the carry's own.
+    if (extents(r)[1] == 1 || !(storage_.forms(r) & ~plain)) continue;
+    if (in_panel(r))
+      panel_work_.push_back([this, r] { store_forms(r); });
+    else
+      store_forms(r);
+  }
 }
 
 }  // namespace latile::host

@@ -117,6 +117,7 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
       auto workspace = operand.getDefiningOp<tile::WorkspaceOp>();
       names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
     }
+    rewrite_narrow(kernel);
     KernelEmitter emitter(kernel, module, isa);
     emitter.emit(names);
     if (!emitter.failure().empty()) {

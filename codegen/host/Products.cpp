@@ -92,7 +92,7 @@ void KernelEmitter::substitute(mlir::Value a, mlir::Value x, llvm::function_ref<
 }
 
 void KernelEmitter::emit_solve(SolveUnitLowerOp solve) {
-  substitute(operand_form(solve.getA()).value, solve.getTile(),
+  substitute(uncast(solve.getA()), solve.getTile(),
              [&](const Block& block) { return evaluate(solve.getB(), block); });
 }
 

@@ -20,6 +20,11 @@ OperandForm operand_form(mlir::Value v) {
   return form;
 }
 
+mlir::Value uncast(mlir::Value v) {
+  while (auto c = v.getDefiningOp<CastOp>()) v = c.getX();
+  return v;
+}
+
 bool is_outer(DotOp d) { return extents(d.getA())[1] == 1; }
 
 bool is_elementwise(mlir::Operation* op) {
@@ -51,6 +56,17 @@ bool is_bfloat16_product(DotOp d) {
   auto result = extents(d.getTile());
   return d.getA().getType().getElementType().isBF16() && !d.getPrecise() && !is_outer(d) && result[0] > 1 &&
          result[1] > 1;
+}
+
+/// True when something reads the value itself, not, as most products do, what it is a transpose of.
+static bool is_evaluated(mlir::Value v) {
+  return llvm::any_of(v.getUses(), [](mlir::OpOperand& use) {
+    mlir::Operation* user = use.getOwner();
+    if (auto c = mlir::dyn_cast<CastOp>(user)) return is_evaluated(c.getTile());
+    auto d = mlir::dyn_cast<DotOp>(user);
+    // A column of products takes its left operand row by row.
+    return !d || (extents(d.getTile())[1] == 1 && use.getOperandNumber() == 0);
+  });
 }
 
 Storage::Storage(KernelOp kernel, Bfloat16 engine) : engine_(engine) {
@@ -87,15 +103,13 @@ void Storage::visit(mlir::Operation* op) {
   } else if (auto x = mlir::dyn_cast<BroadcastOp>(op)) {
     repeated(x.getX(), extents(x.getTile())[0]);
   } else if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
-    need(operand_form(s.getA()).value, plain);
+    need(uncast(s.getA()), plain);
     need(s.getTile(), plain);
   } else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op)) {
     need(i.getX(), plain);
     need(i.getTile(), plain);
   } else if (auto t = mlir::dyn_cast<TransposeOp>(op)) {
-    bool elementwise = false;
-    for (mlir::Operation* user : t->getUsers()) elementwise |= !mlir::isa<DotOp, CastOp>(user);
-    if (elementwise && extents(t.getX())[0] > 1) need(t.getX(), flipped);
+    if (extents(t.getX())[0] > 1 && is_evaluated(t.getTile())) need(t.getX(), flipped);
   } else if (auto scores = mlir::dyn_cast<DecayedScoresOp>(op)) {
     for (mlir::Value v : {scores.getQ(), scores.getGr(), scores.getTile()}) need(v, plain);
   } else if (auto apply = mlir::dyn_cast<DecayedApplyOp>(op)) {

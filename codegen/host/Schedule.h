@@ -13,6 +13,12 @@ struct OperandForm {
 };
 OperandForm operand_form(mlir::Value);
 
+/// The value under casts: rounding is the business of what reads it.
+mlir::Value uncast(mlir::Value);
+
+/// Decayed products with one row (a step) or one column have no vectors to walk; they become elementwise work.
+void rewrite_narrow(tile::KernelOp);
+
 /// True for a product that is a sum over one term: evaluated as elementwise work.
 bool is_outer(tile::DotOp);
 

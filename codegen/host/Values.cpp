@@ -179,7 +179,9 @@ void KernelEmitter::make_scalar(mlir::Value v) {
     const View& view = views_[op->getOperand(0)];
     MemoryRow m = row_of(v, l_.index(0));
     out = l_.load_scalar(m.valid ? builder_.CreateSelect(m.valid, m.address, zeros_) : m.address, view.type);
-  } else if (mlir::isa<CastOp, BroadcastOp, TransposeOp, CumsumOp>(op)) {
+  } else if (auto c = mlir::dyn_cast<CumsumOp>(op)) {
+    out = c.getExclusive() ? l_.scalar(0.0) : scalar(c.getX());
+  } else if (mlir::isa<CastOp, BroadcastOp, TransposeOp>(op)) {
     out = scalar(op->getOperand(0));
   } else if (auto p = mlir::dyn_cast<PrevOp>(op)) {
     out = scalar(p.getFrom());
