@@ -51,8 +51,7 @@ Value replacement(DecayedApplyOp op) {
   auto rows = extents(op.getA())[0], cols = extents(op.getA())[1], width = extents(op.getX())[1];
   auto result = w.type(extents(op.getTile())[0], width);
   if (width == 1) {
-    Value decay =
-        DecayOp::create(w.b, w.loc, w.type(rows, cols), op.getGr(), op.getGc(), op.getKind(), op.getStair());
+    Value decay = DecayOp::create(w.b, w.loc, w.type(rows, cols), op.getGr(), op.getGc(), op.getKind(), op.getStair());
     Value factor = w.mul(op.getA(), decay);
     return DotOp::create(w.b, w.loc, result, op.getTransposed() ? w.transpose(factor) : factor, op.getX(), false);
   }

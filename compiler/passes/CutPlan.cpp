@@ -112,8 +112,9 @@ private:
     Value result = op->getResult(0);
     bool free = !on_carry_.contains(result);
     if (!free && !options_.finish) return;
-    // A loop's bounds are no tiles.
-    bool can_store = isa<RankedTensorType>(result.getType()) && (free || is_in_serial(op));
+    // Memory holds tiles of floats: no bounds of a loop, no outcome of a comparison.
+    auto tile = dyn_cast<RankedTensorType>(result.getType());
+    bool can_store = tile && isa<FloatType>(tile.getElementType()) && (free || is_in_serial(op));
     int again = graph_.add_node();
     if (can_store) choices_.emplace_back(result, again);
     graph_.add_edge(needed(result), again, can_store ? 2 * bytes(result) : MinCut::unbounded);
