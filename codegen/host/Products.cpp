@@ -92,8 +92,7 @@ void KernelEmitter::substitute(mlir::Value a, mlir::Value x, llvm::function_ref<
 }
 
 void KernelEmitter::emit_solve(SolveUnitLowerOp solve) {
-  substitute(uncast(solve.getA()), solve.getTile(),
-             [&](const Block& block) { return evaluate(solve.getB(), block); });
+  substitute(uncast(solve.getA()), solve.getTile(), [&](const Block& block) { return evaluate(solve.getB(), block); });
 }
 
 // The solve with the identity on the right.
