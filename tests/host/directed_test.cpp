@@ -1,0 +1,131 @@
+// Small programs that host code once got wrong, each for the instruction sets of this CPU.
+#include "tests/host/HostRun.h"
+#include "tests/interpreter/Body.h"
+#include <doctest/doctest.h>
+#include <functional>
+
+using namespace latile;
+using namespace latile::test;
+
+namespace {
+
+/// A scan that reads x [19] and y [70] and a gate g, carries S [19,70], and writes what `body` gives for o [70].
+ScanText scan(std::int64_t chunk, const std::function<Value(Body&)>& body) {
+  ScanText scan;
+  scan.chunk = chunk;
+  scan.step = chunk == 1;
+  scan.reads = {{"x", "H", {19}, 1, "f32", 0}, {"y", "H", {70}, 1, "f32", 0}, {"g", "H", {}, 1, "f32", 0}};
+  scan.carries = {{"S", "H", {19, 70}}};
+  Body made;
+  const auto o = body(made);
+  scan.writes = {{"o", "H", {70}}};
+  scan.body = made.text;
+  scan.yields = {made.broadcast(o, chunk, 70).name, "S"};
+  scan.body = made.text;
+  return scan;
+}
+
+void check(const ScanText& scan, Schedule schedule = Schedule::fused) {
+  const auto text = scan.text();
+  INFO(text);
+  BatchShape shape{.lengths = {scan.step ? 1 : 37, 1}};
+  check_host(*parse(text), schedule, shape, 1, host_levels());
+}
+
+Value x(std::int64_t rows) { return {"x", rows, 19}; }
+Value y(std::int64_t rows) { return {"y", rows, 70}; }
+Value g(std::int64_t rows) { return {"g", rows, 1}; }
+
+/// Cumulative gates of one factor an element of x.
+Value gates(Body& b, std::int64_t rows) {
+  return b.same("tile.cumsum", b.same("arith.negf", b.same("math.absf", x(rows))));
+}
+
+}  // namespace
+
+TEST_CASE("an exclusive sum over one row is zero") {
+  check(scan(1, [](Body& b) { return b.add(y(1), b.same("tile.cumsum", g(1), " exclusive")); }));
+  check(scan(16, [](Body& b) {
+    const auto one = b.reduce("sum", 0, b.reduce("sum", 1, x(16)));
+    return b.add(y(16), b.same("tile.cumsum", one, " exclusive reverse"));
+  }));
+}
+
+TEST_CASE("a row of a step stands under every row of a state") {
+  auto made = scan(1, [](Body&) { return y(1); });
+  Body b;
+  made.yields = {"y", b.add({"S", 19, 70}, y(1)).name};
+  made.body = b.text;
+  check(made);
+}
+
+TEST_CASE("decayed products of one row and of one column") {
+  for (const char* kind : {"lower", "strict"}) {
+    check(scan(1, [&](Body& b) {
+      const auto G = gates(b, 1);
+      const auto A = b.decayed_scores(x(1), x(1), G, G, kind);
+      return b.add(y(1), b.add(A, b.reduce("sum", 1, b.decayed_apply(g(1), x(1), G, G, kind))));
+    }));
+    check(scan(16, [&](Body& b) {
+      const auto h = b.reduce("mean", 1, x(16)), G = b.reduce("sum", 1, gates(b, 16));
+      const auto A = b.decayed_scores(h, h, G, G, kind);
+      return b.add(y(16), b.add(b.decayed_apply(A, h, G, G, kind), b.decayed_apply(A, h, G, G, kind, true)));
+    }));
+  }
+}
+
+TEST_CASE("a transpose that a column of products reads") {
+  check(scan(16, [](Body& b) {
+    const auto column = b.dot(b.transpose(x(16)), b.reduce("sum", 1, y(16)));
+    return b.add(y(16), b.reduce("sum", 0, column));
+  }));
+}
+
+TEST_CASE("a triangular solve by a transpose") {
+  check(scan(16, [](Body& b) {
+    const auto A = b.mul(b.dot(x(16), b.transpose(b.add(x(16), x(16)))), b.constant(0.1));
+    return b.solve(b.transpose(b.mask("strict", b.transpose(b.mask("lower", A)))), y(16));
+  }));
+}
+
+TEST_CASE("the result of a loop in a product, its bounds in the scan") {
+  for (Schedule schedule : {Schedule::fused, Schedule::prepare, Schedule::cut}) {
+    auto made = scan(16, [](Body& b) {
+      b.text += R"(    %zero = arith.constant 0 : index
+    %three = arith.constant 3 : index
+    %one = arith.constant 1 : index
+    %p = scf.for %i = %zero to %three step %one iter_args(%q = %x) -> (tensor<16x19xf32>) {
+      %t = math.tanh %q : tensor<16x19xf32>
+      %u = arith.addf %t, %x : tensor<16x19xf32>
+      scf.yield %u : tensor<16x19xf32>
+    }
+)";
+      const Value p{"p", 16, 19};
+      return b.dot(b.dot(p, b.transpose(p)), y(16));
+    });
+    check(made, schedule);
+  }
+}
+
+TEST_CASE("a comparison does not cross from kernel to kernel") {
+  for (Schedule schedule : {Schedule::prepare, Schedule::cut}) {
+    auto made = scan(16, [](Body& b) {
+      b.text += R"(    %holds = arith.cmpf ogt, %x, %x : tensor<16x19xf32>
+    %n = arith.negf %x : tensor<16x19xf32>
+    %chosen = arith.select %holds, %n, %x : tensor<16x19xi1>, tensor<16x19xf32>
+)";
+      return b.dot(Value{"chosen", 16, 19}, {"S", 19, 70});
+    });
+    check(made, schedule);
+  }
+}
+
+TEST_CASE("a coarse carry is written by one head of its group") {
+  for (const char* map : {"grouped", "tiled"}) {
+    auto made = scan(16, [](Body&) { return y(16); });
+    made.axis = "HV", made.ratio = 2, made.map = map;
+    for (auto& read : made.reads) read.head = "H";
+    made.writes[0].head = "HV";
+    check(made);
+  }
+}
