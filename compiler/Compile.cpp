@@ -2,10 +2,10 @@
 #include "codegen/host/Host.h"
 #include "compiler/Emit.h"
 #include "compiler/Pipeline.h"
+#include "compiler/Version.h"
 #include "dialect/Tile.h"
 #include "dsl/Describe.h"
 #include "dsl/Recorder.h"
-#include "latile/version.h"
 #include <chrono>
 
 namespace latile {

@@ -1,6 +1,6 @@
 #include "compiler/Compile.h"
+#include "compiler/Version.h"
 #include "latile/latile.h"
-#include "latile/version.h"
 #include "runtime/Cache.h"
 #include "runtime/HostIsa.h"
 #include "tools/latile/Commands.h"
