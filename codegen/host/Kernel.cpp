@@ -329,6 +329,10 @@ void KernelEmitter::emit_tiles(llvm::ArrayRef<mlir::Operation*> run) {
 void KernelEmitter::choose_panels(mlir::Block& body, llvm::ArrayRef<mlir::Value> carries) {
   panelled_.clear();
   panel_columns_ = 0;
+  // A loop in the body ends the work on all panels before it and begins it again after it, but what is made for one
+  // panel has the memory of one.
+  for (mlir::Operation& op : body)
+    if (mlir::isa<mlir::scf::ForOp, mlir::scf::IfOp>(op)) return;
   Axes axes(body);
   mlir::Value widest;
   for (mlir::Value c : carries) {

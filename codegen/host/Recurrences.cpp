@@ -16,7 +16,10 @@ KernelEmitter::Buffer KernelEmitter::step_decays(mlir::Value gates) {
     Ir first = l_.load(address(from, l_.index(0), j, false), ElementType::f32, nullptr);
     l_.loop(l_.index(1), l_.index(extents(gates)[0]), 1, {first}, [&](Ir i, ArrayRef<Ir> above) -> SmallVector<Ir> {
       Ir here = l_.load(address(from, i, j, false), ElementType::f32, nullptr);
-      l_.store(l_.exp2(builder_.CreateFSub(here, above[0])), address(to, i, j, false), ElementType::f32, nullptr);
+      Ir step = l_.exp2(builder_.CreateFSub(here, above[0]));
+      // Lanes past the columns may hold anything, NaN as well, and a product with zero would keep that.
+      if (Ir mask = column_mask(gates, j)) step = builder_.CreateSelect(mask, step, l_.splat(0.0));
+      l_.store(step, address(to, i, j, false), ElementType::f32, nullptr);
       return {here};
     });
   });

@@ -138,6 +138,8 @@ Ir KernelEmitter::scalar(mlir::Value v) {
 }
 
 Ir KernelEmitter::read_column_scalar(mlir::Value v, Ir row) {
+  // A column of one row lives in a register; its buffer, if it has one, is a carry's or filled on the way.
+  if (extents(v)[0] == 1 && !plain_.contains(v)) return scalar(v);
   if (auto it = plain_.find(v); it != plain_.end())
     return l_.load_scalar(l_.at(it->second.base, l_.mul(row, 4)), ElementType::f32);
   mlir::Operation* op = v.getDefiningOp();

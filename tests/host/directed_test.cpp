@@ -120,6 +120,39 @@ TEST_CASE("a comparison does not cross from kernel to kernel") {
   }
 }
 
+TEST_CASE("decayed scores with gates that were transposed") {
+  check(scan(16, [](Body& b) {
+    // Nothing is known of the lanes past the columns of a transpose.
+    const auto wide = b.dot(b.broadcast(b.constant(0.1), 19, 16), x(16));
+    const auto steps = b.same("tile.cumsum", b.same("arith.negf", b.same("math.absf", wide)));
+    const auto flat = b.transpose(b.same("arith.negf", b.transpose(b.same("arith.negf", steps))));
+    const auto A = b.decayed_scores(wide, wide, flat, flat, "lower");
+    return b.add(y(16), b.reduce("sum", 1, b.dot(x(16), A)));
+  }));
+}
+
+TEST_CASE("one element that is repeated, then summed") {
+  check(scan(1, [](Body& b) { return b.add(y(1), b.sum_rows(b.repeat(b.reduce("max", 1, x(1)), 3), 3)); }));
+}
+
+TEST_CASE("a loop between products with a wide state") {
+  auto made = scan(16, [](Body& b) {
+    const Value S{"S", 19, 70};
+    const auto before = b.dot(b.cast(x(16), "bf16"), b.cast(S, "bf16"));
+    b.text += R"(    %zero = arith.constant 0 : index
+    %three = arith.constant 3 : index
+    %one = arith.constant 1 : index
+    %p = scf.for %i = %zero to %three step %one iter_args(%q = %x) -> (tensor<16x19xf32>) {
+      %u = arith.addf %q, %x : tensor<16x19xf32>
+      scf.yield %u : tensor<16x19xf32>
+    }
+)";
+    const auto after = b.dot(b.cast({"p", 16, 19}, "bf16"), b.cast(S, "bf16"));
+    return b.add(b.same("math.tanh", before), after);
+  });
+  check(made);
+}
+
 TEST_CASE("a coarse carry is written by one head of its group") {
   for (const char* map : {"grouped", "tiled"}) {
     auto made = scan(16, [](Body&) { return y(16); });
