@@ -12,9 +12,13 @@
 namespace latile::test {
 namespace {
 
-std::string module_bytes() {
-  std::ifstream file(TOY_MODULE, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+/// Read once: a test that gives up its rights may not see the build folder any more.
+const std::string& module_bytes() {
+  static const std::string bytes = [] {
+    std::ifstream file(TOY_MODULE, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  return bytes;
 }
 
 bool is_set(const std::vector<std::pair<std::string, std::string>>& options, const std::string& name) {
