@@ -179,7 +179,7 @@ TEST_CASE("a read-only or absurd folder costs time, never a plan") {
   twice("/proc/latile");
   REQUIRE(chmod(folder.path.c_str(), 0555) == 0);
   const uid_t user = geteuid();
-  make("");  // with the build folder still readable
+  make("");                                     // with the build folder still readable
   if (user == 0) REQUIRE(seteuid(65534) == 0);  // root writes everywhere
   twice(folder.path);
   if (user == 0) REQUIRE(seteuid(user) == 0);
