@@ -4,6 +4,10 @@ target_include_directories(latile_flags INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
 target_compile_options(latile_flags INTERFACE -Wall -Wextra $<$<BOOL:${LATILE_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False positives of g++ 12 inside libstdc++'s strings (its bugs 105651 and 105329).
+  target_compile_options(latile_flags INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_link_options(latile_flags INTERFACE -fuse-ld=lld)
 endif()
