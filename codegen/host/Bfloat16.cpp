@@ -67,7 +67,7 @@ void KernelEmitter::store_pairs(mlir::Value v) {
 void KernelEmitter::flip_words(mlir::Value v, Form from_form, Form to_form) {
   std::int64_t rows = extents(v)[0], cols = extents(v)[1];
   bool from_halves = from_form == halves;
-  const Buffer from = from_halves ? halves_[v] : pairs_[v];
+  const Buffer from = from_halves ? stored(halves_, v) : stored(pairs_, v);
   // halves: a word is (row r, columns 2c and 2c+1); pairs: (rows 2r and 2r+1, column c).
   std::int64_t word_rows = from_halves ? round_up(rows, 16) : round_up(rows, 32) / 2;
   std::int64_t word_cols = from_halves ? round_up(cols, 32) / 2 : cols;
@@ -88,10 +88,9 @@ void KernelEmitter::flip_words(mlir::Value v, Form from_form, Form to_form) {
 KernelEmitter::Grid KernelEmitter::multiply_pairs(OperandForm a, OperandForm c, const Block& block, Grid init,
                                                   bool negate, Ir terms) {
   auto& b = builder_;
-  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 16);
   auto* bfloats = llvm::FixedVectorType::get(b.getBFloatTy(), 32);
-  const Buffer left = a.transposed ? pairs_[a.value] : halves_[a.value];
-  const Buffer right = c.transposed ? pairs_flipped_[c.value] : pairs_[c.value];
+  const Buffer left = a.transposed ? stored(pairs_, a.value) : stored(halves_, a.value);
+  const Buffer right = c.transposed ? stored(pairs_flipped_, c.value) : stored(pairs_, c.value);
   if (init.empty()) init.assign(static_cast<std::size_t>(block.rows * block.vectors), l_.splat(0.0));
   if (negate)
     for (Ir& x : init) x = b.CreateFNeg(x);
@@ -105,7 +104,6 @@ KernelEmitter::Grid KernelEmitter::multiply_pairs(OperandForm a, OperandForm c, 
       Ir row = l_.add(block.i, r);
       Ir at = a.transposed ? address(left, k, row, false) : address(left, row, k, false);
       Ir word = b.CreateVectorSplat(16, b.CreateAlignedLoad(b.getInt32Ty(), at, llvm::Align(4)));
-      (void)words;
       Ir x = b.CreateBitCast(word, bfloats);
       for (int v = 0; v < block.vectors; ++v)
         next.push_back(b.CreateIntrinsic(
@@ -142,8 +140,8 @@ void KernelEmitter::emit_tile_product(DotOp d) {
   OperandForm a = operand_form(d.getA()), c = operand_form(d.getB());
   Buffer to = new_buffer(v, false);
   plain_[v] = to;
-  const Buffer left = a.transposed ? halves_flipped_[a.value] : halves_[a.value];
-  const Buffer right = c.transposed ? pairs_flipped_[c.value] : pairs_[c.value];
+  const Buffer left = a.transposed ? stored(halves_flipped_, a.value) : stored(halves_, a.value);
+  const Buffer right = c.transposed ? stored(pairs_flipped_, c.value) : stored(pairs_, c.value);
   std::int64_t rows = round_up(extents(v)[0], 16), cols = columns(v), terms = round_up(extents(d.getA())[1], 32);
   auto tile = [&](int t) { return b.getInt8(static_cast<std::uint8_t>(t)); };
   auto block = [&](Ir i, int down, Ir j, int across) {

@@ -213,7 +213,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_column(mlir::Value v, const Block& b
     return out;
   }
   mlir::Operation* op = v.getDefiningOp();
-  if (!op) return fail(kernel_, "a column has no memory"), Grid(count, l_.splat(0.0));
+  if (!op || extents(v)[1] != 1)
+    return fail(op ? op : kernel_, "is read as a column that it is not"), Grid(count, l_.splat(0.0));
   if (auto x = mlir::dyn_cast<BroadcastOp>(op)) return evaluate_column(x.getX(), block);
   if (auto c = mlir::dyn_cast<CastOp>(op)) return evaluate_column(c.getX(), block);
   if (auto t = mlir::dyn_cast<TransposeOp>(op)) return evaluate(t.getX(), {l_.index(0), 1, block.i, block.vectors});
@@ -238,8 +239,8 @@ KernelEmitter::Grid KernelEmitter::evaluate_column(mlir::Value v, const Block& b
     for (Ir& x : left) x = b.CreateFMul(x, right);
     return left;
   }
-  bool own = mlir::isa<LoadRowsOp, LoadOp, CumsumOp, ReduceOp, DotOp, RepeatRowsOp, PrevOp, PlaceRowOp, CummaxOp,
-                       LogcumsumexpOp, AffineScanOp, SumRowsOp>(op);
+  bool own = mlir::isa<SolveUnitLowerOp, LoadRowsOp, LoadOp, CumsumOp, ReduceOp, DotOp, RepeatRowsOp, PrevOp,
+                       PlaceRowOp, CummaxOp, LogcumsumexpOp, AffineScanOp, SumRowsOp>(op);
   if (own) {
     make_column(v);
     return evaluate_column(v, block);
@@ -247,6 +248,7 @@ KernelEmitter::Grid KernelEmitter::evaluate_column(mlir::Value v, const Block& b
   if (auto c = mlir::dyn_cast<mlir::arith::ConstantOp>(op))
     if (auto dense = mlir::dyn_cast<mlir::SplatElementsAttr>(c.getValue()))
       return Grid(count, l_.splat(dense.getSplatValue<llvm::APFloat>().convertToDouble()));
+  if (!is_elementwise(op)) return fail(op, "has no lowering as a column"), Grid(count, l_.splat(0.0));
   SmallVector<Grid> operands;
   for (mlir::Value x : op->getOperands())
     if (is_tile(x)) operands.push_back(evaluate_column(x, block));

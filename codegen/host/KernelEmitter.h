@@ -82,11 +82,14 @@ private:
   Ir column_mask(mlir::Value, Ir j);
   Ir address(const Buffer&, Ir row, Ir column, bool panelled);
   Buffer new_buffer(mlir::Value, bool whole_width);
+  /// The buffer of a value in one of its forms. A value that was given none is a fault of Storage, reported by name.
+  Buffer stored(const llvm::DenseMap<mlir::Value, Buffer>& form, mlir::Value);
   MemoryRow row_of(mlir::Value load, Ir row);
   MemoryRow row_of(const View&, mlir::ValueRange, Ir row);
   Ir read_memory(mlir::Value load, Ir row, Ir j);
   void write_memory(mlir::Operation* store, const Block&, const Grid&);
   Ir read_column_scalar(mlir::Value, Ir row);
+  Ir row_times_column(tile::DotOp, Ir row);
   Ir row_place(tile::PickKind, std::int64_t extent, std::uint64_t at, mlir::Value rows);
 
   // Evaluate.cpp: elementwise work in registers

@@ -95,6 +95,11 @@ void Lanes::when(Ir condition, llvm::function_ref<void()> then) const {
 }
 
 Ir Lanes::mask(Ir count) const {
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(count)) {
+    SmallVector<llvm::Constant*> kept;
+    for (int k = 0; k < width; ++k) kept.push_back(b.getInt1(k < known->getSExtValue()));
+    return llvm::ConstantVector::get(kept);
+  }
   Ir low = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, index(0));
   low = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, index(width));
   SmallVector<llvm::Constant*> lanes;
@@ -165,6 +170,11 @@ Ir Lanes::load_strided(Ir address, ElementType t, Ir stride_bytes, Ir lanes) con
 }
 
 void Lanes::store(Ir v, Ir address, ElementType t, Ir lanes) const {
+  // A masked store of one known lane of 16 bits becomes one of 32 in LLVM 22's instruction selection, and would write
+  // over the element behind it: it is made a store of that one element here.
+  auto* known = lanes ? llvm::dyn_cast<llvm::Constant>(lanes) : nullptr;
+  if (known && known->getAggregateElement(0u)->isOneValue() && known->getAggregateElement(1u)->isNullValue())
+    return store_scalar(first_lane(v), address, t);
   Ir x = to_memory(v, t);
   if (lanes)
     b.CreateMaskedStore(x, address, llvm::Align(size(t)), lanes);

@@ -76,7 +76,7 @@ void KernelEmitter::substitute(mlir::Value a, mlir::Value x, llvm::function_ref<
   }
   Buffer buffer = new_buffer(x, false);
   plain_[x] = buffer;
-  const Buffer factor = plain_[a];
+  const Buffer factor = stored(plain_, a);
   over_blocks(
       extents(x)[0], x,
       [&](const Block& block) {
@@ -136,14 +136,15 @@ void KernelEmitter::emit_row_products(llvm::MutableArrayRef<DotOp> group) {
       for (int v = 0; v < count; ++v) {
         Ir at = l_.add(j, v * l_.width);
         if (c.transposed)
-          row.push_back(l_.load(address(flipped_[c.value], k, at, false), ElementType::f32, nullptr));
+          row.push_back(l_.load(address(stored(flipped_, c.value), k, at, false), ElementType::f32, nullptr));
         else
           row.push_back(evaluate(c.value, {k, 1, at, 1})[0]);
       }
       for (auto [n, d] : llvm::enumerate(group)) {
         OperandForm a = operand_form(d.getA());
-        Ir left = a.transposed ? read_column_scalar(a.value, k)
-                               : l_.load_scalar(address(plain_[a.value], l_.index(0), k, false), ElementType::f32);
+        Ir left = a.transposed
+                      ? read_column_scalar(a.value, k)
+                      : l_.load_scalar(address(stored(plain_, a.value), l_.index(0), k, false), ElementType::f32);
         for (int v = 0; v < count; ++v)
           next.push_back(l_.fma(l_.splat(left), row[static_cast<std::size_t>(v)],
                                 sums[n * static_cast<std::size_t>(count) + static_cast<std::size_t>(v)]));

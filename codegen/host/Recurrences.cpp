@@ -11,7 +11,7 @@ using namespace tile;
 KernelEmitter::Buffer KernelEmitter::step_decays(mlir::Value gates) {
   if (auto it = steps_.find(gates); it != steps_.end()) return it->second;
   Buffer to{allocate(extents(gates)[0] * columns(gates) * 4), l_.index(columns(gates) * 4), 0};
-  const Buffer from = plain_[gates];
+  const Buffer from = stored(plain_, gates);
   l_.loop(l_.index(0), l_.index(columns(gates)), l_.width, [&](Ir j) {
     Ir first = l_.load(address(from, l_.index(0), j, false), ElementType::f32, nullptr);
     l_.loop(l_.index(1), l_.index(extents(gates)[0]), 1, {first}, [&](Ir i, ArrayRef<Ir> above) -> SmallVector<Ir> {
@@ -39,7 +39,7 @@ void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
   mlir::Value v = op.getTile(), q = op.getQ(), gr = op.getGr();
   std::int64_t rows = extents(v)[0], cols = extents(v)[1], width = columns(q);
   Buffer to = new_buffer(v, false);
-  const Buffer left = plain_[q], gates = plain_[gr], decays = step_decays(gr);
+  const Buffer left = stored(plain_, q), gates = stored(plain_, gr), decays = step_decays(gr);
   l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir i) {
     l_.loop(l_.index(0), l_.index(columns(v)), l_.width,
             [&](Ir j) { l_.store(l_.splat(0.0), address(to, i, j, false), ElementType::f32, nullptr); });
@@ -97,7 +97,7 @@ void KernelEmitter::emit_decayed_apply(DecayedApplyOp op) {
   bool transposed = op.getTransposed();
   std::int64_t rows = extents(a)[0], cols = extents(a)[1], width = columns(gr);
   Buffer to = new_buffer(v, false);
-  const Buffer matrix = plain_[a], gates = plain_[gr], decays = step_decays(gr);
+  const Buffer matrix = stored(plain_, a), gates = stored(plain_, gr), decays = step_decays(gr);
   l_.loop(l_.index(0), l_.index(extents(v)[0]), 1, [&](Ir i) {
     l_.loop(l_.index(0), l_.index(width), l_.width,
             [&](Ir j) { l_.store(l_.splat(0.0), address(to, i, j, false), ElementType::f32, nullptr); });

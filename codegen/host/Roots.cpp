@@ -65,7 +65,7 @@ void KernelEmitter::store_flipped(mlir::Value v) {
   if (it == flipped_.end())
     it = flipped_.try_emplace(v, Buffer{allocate(cols * padded * 4), l_.index(padded * 4), 0}).first;
   const Buffer& to = it->second;
-  const Buffer& from = plain_[v];
+  const Buffer from = stored(plain_, v);
   l_.loop(l_.index(0), l_.index(rows), l_.width, [&](Ir r) {
     l_.loop(l_.index(0), l_.index(cols), 1, [&](Ir c) {
       Ir x = l_.load_strided(address(from, r, c, in_panel(v)), ElementType::f32, from.row_bytes, nullptr);
@@ -159,7 +159,7 @@ void KernelEmitter::emit_reduce(ReduceOp op) {
       return;
     }
     if (!plain_.contains(v)) plain_[v] = new_buffer(v, true);
-    Buffer to = plain_[v];
+    Buffer to = stored(plain_, v);
     l_.loop(l_.index(0), l_.index(rows), 1,
             [&](Ir r) { builder_.CreateStore(row_sum(r), l_.at(to.base, l_.mul(r, 4))); });
     return;
@@ -228,7 +228,7 @@ void KernelEmitter::emit_carries(mlir::Operation* yield, llvm::ArrayRef<mlir::Va
     mlir::Value carry = carries[k], next = yield->getOperand(static_cast<unsigned>(k));
     if (next == carry || in_panel(carry) != panelled) continue;
     if (extents(carry)[1] == 1) {
-      Ir to = plain_[carry].base;
+      Ir to = stored(plain_, carry).base;
       std::int64_t rows = extents(carry)[0];
       if (rows == 1) {
         Ir x = scalar(next);
@@ -246,7 +246,7 @@ void KernelEmitter::emit_carries(mlir::Operation* yield, llvm::ArrayRef<mlir::Va
       }
       continue;
     }
-    Buffer to = plain_[carry];
+    Buffer to = stored(plain_, carry);
     bool stored = plain_.contains(next), in_place = stored || !reads_elsewhere(next, carry, storage_);
     for (std::size_t m = k + 1; m < carries.size() && in_place; ++m)
       in_place = !reads(yield->getOperand(static_cast<unsigned>(m)), carry, storage_);

@@ -131,10 +131,19 @@ void KernelEmitter::write_memory(mlir::Operation* op, const Block& block, const 
   }
 }
 
+KernelEmitter::Buffer KernelEmitter::stored(const llvm::DenseMap<mlir::Value, Buffer>& form, mlir::Value v) {
+  if (auto it = form.find(v); it != form.end()) return it->second;
+  mlir::Operation* op = v.getDefiningOp();
+  fail(op ? op : kernel_.getOperation(), "its value is read from memory that it was not given");
+  return {arena_, l_.index(4), 0};
+}
+
 Ir KernelEmitter::scalar(mlir::Value v) {
   if (Ir known = scalars_.lookup(v)) return known;
   make_scalar(v);
-  return scalars_.lookup(v);
+  if (Ir known = scalars_.lookup(v)) return known;
+  mlir::Operation* op = v.getDefiningOp();
+  return fail(op ? op : kernel_.getOperation(), "has no lowering as one element"), l_.scalar(0);
 }
 
 Ir KernelEmitter::read_column_scalar(mlir::Value v, Ir row) {
@@ -148,6 +157,22 @@ Ir KernelEmitter::read_column_scalar(mlir::Value v, Ir row) {
   if (!op) return fail(kernel_, "a column has no memory"), l_.scalar(0);
   make_column(v);
   return read_column_scalar(v, row);
+}
+
+/// One element of a product with a single column: a row of the left operand times the column, vector by vector.
+Ir KernelEmitter::row_times_column(DotOp d, Ir r) {
+  mlir::Value a = d.getA(), c = operand_form(d.getB()).value;
+  bool row = extents(c)[0] == 1;
+  Ir total = l_.loop(l_.index(0), l_.index(round_up(extents(a)[1], l_.width)), l_.width, {l_.splat(0.0)},
+                     [&](Ir k, ArrayRef<Ir> sum) -> SmallVector<Ir> {
+                       Ir x = evaluate(a, Block{r, 1, k, 1})[0];
+                       Ir y = row ? evaluate(c, Block{l_.index(0), 1, k, 1})[0]
+                                  : evaluate(c, Block{k, 1, l_.index(0), 1, true})[0];
+                       Ir product = builder_.CreateFMul(x, y);
+                       if (Ir mask = column_mask(a, k)) product = builder_.CreateSelect(mask, product, l_.splat(0.0));
+                       return {builder_.CreateFAdd(sum[0], product)};
+                     })[0];
+  return l_.sum(total);
 }
 
 Ir KernelEmitter::row_place(PickKind pick, std::int64_t extent, std::uint64_t at, mlir::Value rows) {
@@ -221,19 +246,7 @@ void KernelEmitter::make_scalar(mlir::Value v) {
   } else if (auto d = mlir::dyn_cast<DotOp>(op); d && is_outer(d)) {
     out = builder_.CreateFMul(scalar(d.getA()), scalar(d.getB()));
   } else if (d) {
-    // A sum over columns: the left row times the right column, read as a row.
-    mlir::Value a = d.getA(), c = operand_form(d.getB()).value;
-    bool row = extents(c)[0] == 1;
-    Ir total = l_.loop(l_.index(0), l_.index(round_up(extents(a)[1], l_.width)), l_.width, {l_.splat(0.0)},
-                       [&](Ir k, ArrayRef<Ir> sum) -> SmallVector<Ir> {
-                         Block at{l_.index(0), 1, k, 1};
-                         Ir x = evaluate(a, at)[0];
-                         Ir y = row ? evaluate(c, at)[0] : evaluate(c, Block{k, 1, l_.index(0), 1, true})[0];
-                         Ir product = builder_.CreateFMul(x, y);
-                         if (Ir mask = column_mask(a, k)) product = builder_.CreateSelect(mask, product, l_.splat(0.0));
-                         return {builder_.CreateFAdd(sum[0], product)};
-                       })[0];
-    out = l_.sum(total);
+    out = row_times_column(d, l_.index(0));
   } else {
     SmallVector<Ir> operands;
     for (mlir::Value x : op->getOperands())
@@ -268,6 +281,16 @@ void KernelEmitter::make_column(mlir::Value v) {
     return emit_running(op);
   } else if (auto s = mlir::dyn_cast<SumRowsOp>(op)) {
     return emit_sum_rows(s);
+  } else if (auto solve = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
+    const Buffer factor = stored(plain_, uncast(solve.getA()));
+    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
+      Ir x = l_.loop(l_.index(0), r, 1, {read_column_scalar(solve.getB(), r)}, [&](Ir k, ArrayRef<Ir> left) {
+        Ir a = l_.load_scalar(address(factor, r, k, false), ElementType::f32);
+        Ir known = l_.load_scalar(l_.at(buffer.base, l_.mul(k, 4)), ElementType::f32);
+        return SmallVector<Ir>{l_.fma(builder_.CreateFNeg(a), known, left[0])};
+      })[0];
+      put(r, x);
+    });
   } else if (auto p = mlir::dyn_cast<PrevOp>(op)) {
     Ir from = scalar(p.getFrom());
     l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
@@ -287,21 +310,7 @@ void KernelEmitter::make_column(mlir::Value v) {
     plain_[v] = buffer;
     emit_reduce(reduce);
   } else if (auto d = mlir::dyn_cast<DotOp>(op); d && !is_outer(d)) {
-    mlir::Value a = d.getA(), c = operand_form(d.getB()).value;
-    bool row = extents(c)[0] == 1;
-    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
-      Ir total = l_.loop(l_.index(0), l_.index(round_up(extents(a)[1], l_.width)), l_.width, {l_.splat(0.0)},
-                         [&](Ir k, ArrayRef<Ir> sum) -> SmallVector<Ir> {
-                           Ir x = evaluate(a, Block{r, 1, k, 1})[0];
-                           Ir y = row ? evaluate(c, Block{l_.index(0), 1, k, 1})[0]
-                                      : evaluate(c, Block{k, 1, l_.index(0), 1, true})[0];
-                           Ir product = builder_.CreateFMul(x, y);
-                           if (Ir mask = column_mask(a, k))
-                             product = builder_.CreateSelect(mask, product, l_.splat(0.0));
-                           return {builder_.CreateFAdd(sum[0], product)};
-                         })[0];
-      put(r, l_.sum(total));
-    });
+    l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) { put(r, row_times_column(d, r)); });
   } else {
     l_.loop(l_.index(0), l_.index(rows), l_.width, [&](Ir r) {
       Ir x = evaluate_column(v, Block{r, 1, l_.index(0), 1, true})[0];

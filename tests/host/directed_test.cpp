@@ -162,3 +162,13 @@ TEST_CASE("a coarse carry is written by one head of its group") {
     check(made);
   }
 }
+
+TEST_CASE("a triangular system with one column on the right") {
+  check(scan(16, [](Body& b) {
+    const auto column = b.reduce("sum", 1, x(16));
+    const auto A = b.mul(b.decay(b.same("tile.cumsum", b.same("arith.negf", b.same("math.absf", g(16)))),
+                                 b.same("tile.cumsum", b.same("arith.negf", b.same("math.absf", g(16)))), "strict"),
+                         b.broadcast(b.constant(0.1), 16, 16));
+    return b.add(y(16), b.broadcast(b.solve(A, column), 16, 70));
+  }));
+}

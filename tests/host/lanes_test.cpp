@@ -144,3 +144,22 @@ TEST_CASE("bfloat16 stores round to nearest even and keep NaN") {
     CHECK(y[9] == 0.10009765625f);
   }
 }
+
+TEST_CASE("a masked store writes the lanes of its mask and nothing behind them") {
+  for (const HostIsa& isa : levels())
+    for (ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16})
+      for (int count : {0, 1, 2, 7}) {
+        CAPTURE(isa.level);
+        CAPTURE(name(type));
+        CAPTURE(count);
+        auto over_twos = [&](const Lanes& l, Ir x) {
+          Ir slot = l.b.CreateAlloca(l.ivec);
+          l.store(l.splat(2.0), slot, type, nullptr);
+          l.store(x, slot, type, l.mask(l.index(count)));
+          return l.load(slot, type, nullptr);
+        };
+        auto y = apply(isa, over_twos, std::vector<float>(16, 1.0f));
+        for (int k = 0; k < (isa.level == "x86-64-v3" ? 8 : 16); ++k)
+          CHECK(y[static_cast<std::size_t>(k)] == (k < count ? 1.0f : 2.0f));
+      }
+}
