@@ -69,11 +69,6 @@ KernelEmitter::Grid KernelEmitter::multiply(OperandForm a, OperandForm c, const 
 // Forward substitution in blocks of rows: what lies left of the diagonal block is a product, the block itself is
 // unrolled in registers. What lies on or above the diagonal of the factor is not read.
 void KernelEmitter::substitute(mlir::Value a, mlir::Value x, llvm::function_ref<Grid(const Block&)> right_side) {
-  if (!plain_.contains(a)) {  // a factor read from the workspace in place
-    Buffer copy = new_buffer(a, false);
-    store_value(a, copy);
-    plain_[a] = copy;
-  }
   Buffer buffer = new_buffer(x, false);
   plain_[x] = buffer;
   const Buffer factor = stored(plain_, a);

@@ -93,7 +93,7 @@ void Storage::visit(mlir::Operation* op) {
       if (tiles) need(d.getTile(), plain);
     } else if (!is_outer(d) && !column) {
       OperandForm a = operand_form(d.getA()), c = operand_form(d.getB());
-      need(a.value, plain);
+      need(a.value, is_row_product(op) ? plain | copied : plain);
       // A product of one row passes over the state in memory; what has more rows passes over a copy.
       bool passes = is_row_product(op) && d.getB() == c.value && streaming(c.value) != Streaming::none;
       if (!passes) need(c.value, c.transposed ? flipped : plain);
@@ -103,18 +103,18 @@ void Storage::visit(mlir::Operation* op) {
   } else if (auto x = mlir::dyn_cast<BroadcastOp>(op)) {
     repeated(x.getX(), extents(x.getTile())[0]);
   } else if (auto s = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
-    need(uncast(s.getA()), plain);
+    need(uncast(s.getA()), plain | copied);
     need(s.getTile(), plain);
   } else if (auto i = mlir::dyn_cast<InverseUnitLowerOp>(op)) {
-    need(i.getX(), plain);
+    need(i.getX(), plain | copied);
     need(i.getTile(), plain);
   } else if (auto t = mlir::dyn_cast<TransposeOp>(op)) {
     if (extents(t.getX())[0] > 1 && is_evaluated(t.getTile())) need(t.getX(), flipped);
   } else if (auto scores = mlir::dyn_cast<DecayedScoresOp>(op)) {
-    for (mlir::Value v : {scores.getQ(), scores.getGr(), scores.getTile()}) need(v, plain);
+    for (mlir::Value v : {scores.getQ(), scores.getGr(), scores.getTile()}) need(v, plain | copied);
   } else if (auto apply = mlir::dyn_cast<DecayedApplyOp>(op)) {
-    for (mlir::Value v : {apply.getA(), apply.getGr(), apply.getTile()}) need(v, plain);
-    if (apply.getTransposed()) need(apply.getX(), plain);
+    for (mlir::Value v : {apply.getA(), apply.getGr(), apply.getTile()}) need(v, plain | copied);
+    if (apply.getTransposed()) need(apply.getX(), plain | copied);
   } else if (auto solve = mlir::dyn_cast<SolveOp>(op)) {
     need(solve.getTile(), plain);
     need(solve.getMap().front().getArgument(0), plain);

@@ -25,7 +25,18 @@ bool is_outer(tile::DotOp);
 /// Forms in which a value [R,N] can be stored. The bfloat16 ones feed products of pairs along the contraction:
 /// `halves` are rows of bfloat16, `pairs` hold rows 2r and 2r+1 interleaved; the flipped ones are those of the
 /// transpose. Flipped halves are made from pairs and flipped pairs from halves, by 32-bit moves.
-enum Form : unsigned { plain = 1, flipped = 2, halves = 4, halves_flipped = 8, pairs = 16, pairs_flipped = 32 };
+///
+/// `copied` says that the plain form must be in a buffer: only products of several rows
+/// can read a tile where it is in memory.
+enum Form : unsigned {
+  plain = 1,
+  flipped = 2,
+  halves = 4,
+  halves_flipped = 8,
+  pairs = 16,
+  pairs_flipped = 32,
+  copied = 64
+};
 
 /// How products of bfloat16 are made: operands widened to float32, dots of pairs in vectors, or in tile registers.
 enum class Bfloat16 { widen, dot, tiles };
