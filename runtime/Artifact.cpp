@@ -30,6 +30,7 @@ void to_json(json& j, const KernelFacts& k) {
   j = {{"symbol", k.symbol},          {"grid", k.grid}, {"chunk", k.chunk},
        {"views", json::array()},      {"dims", k.dims}, {"scalars", k.scalars},
        {"arena_bytes", k.arena_bytes}};
+  if (k.threads != 0) j["threads"] = k.threads, j["shared_bytes"] = k.shared_bytes, j["slices"] = k.slices;
   for (const ViewArgument& view : k.views) to_json(j["views"].emplace_back(), view);
 }
 void from_json(const json& j, KernelFacts& k) {
@@ -40,6 +41,9 @@ void from_json(const json& j, KernelFacts& k) {
   j.at("dims").get_to(k.dims);
   j.at("scalars").get_to(k.scalars);
   j.at("arena_bytes").get_to(k.arena_bytes);
+  k.threads = j.value("threads", 0);
+  k.shared_bytes = j.value("shared_bytes", std::size_t{0});
+  k.slices = j.value("slices", 1);
 }
 
 }  // namespace

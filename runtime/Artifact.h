@@ -25,7 +25,7 @@ struct ViewArgument {
 
 struct WorkspaceTensor {
   std::string name;  ///< "T": passed as the view "workspace.T" [chunks, heads, rows, cols], dense
-  std::string axis;  ///< head axis
+  std::string axis;  ///< head axis; "": none (a table of chunks)
   std::int64_t rows = 1, cols = 1;
   std::int64_t element_bytes = 4;
   std::int64_t chunk = 0;  ///< chunk length, for the count of chunks
@@ -39,6 +39,11 @@ struct KernelFacts {
   std::vector<std::string> dims;  ///< run-time dims it reads: "T", "N", "HV", "chunks"
   std::vector<std::string> scalars;
   std::size_t arena_bytes = 0;
+  // Device kernels only. They take the addresses of the views, then the integers, then the scalars as doubles: one
+  // array of 8-byte parameters. Block b of the one-dimensional grid works on item b / slices, slice b % slices.
+  int threads = 0;               ///< of a block
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  int slices = 1;                ///< blocks that share an item
 };
 
 struct StageTime {
@@ -47,10 +52,10 @@ struct StageTime {
 };
 
 struct Artifact {
-  std::string target;                ///< "host:znver4"
+  std::string target;                ///< "host:avx512", "cuda:sm_90", "emulated:sm_80"
   std::vector<KernelFacts> kernels;  ///< in launch order
   std::vector<WorkspaceTensor> workspace;
-  std::string binary;             ///< a shared object (host)
+  std::string binary;             ///< a shared object (host, emulated), PTX text or a cubin (cuda)
   std::vector<StageTime> stages;  ///< of its compilation; not serialised
 
   std::string facts_json() const;                        ///< everything but binary and stages
