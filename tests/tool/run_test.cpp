@@ -1,6 +1,7 @@
 #include "tests/tool/Command.h"
 #include "tools/latile/Meaning.h"
 #include "tools/latile/Npy.h"
+#include "tools/latile/Safetensors.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -108,6 +109,36 @@ TEST_CASE("run gives what the interpreter gives") {
     CHECK(error(folder.file("o.npy"), meaning(c, p).at("o")) < 1e-5);
     CHECK(error(folder.file("s.npy"), meaning(c, p).at("S.final")) < 1e-5);
   }
+  SUBCASE("everything in .safetensors files") {
+    const Problem p = problem(c, {7, 0, 23}, ElementType::bf16);
+    const Folder own;
+    std::vector<std::pair<std::string, const HostTensor*>> inputs;
+    std::vector<std::string> words{"run", op};
+    const std::string in = own.file("in.safetensors"), out = own.file("out.safetensors");
+    for (const Problem::Entry& e : p.entries) {
+      if (e.role == Problem::Role::output || e.role == Problem::Role::final) continue;
+      const bool renamed = e.tensor.name == "q";
+      inputs.emplace_back(renamed ? "layers.0.query" : e.tensor.name, &e.tensor);
+      words.insert(words.end(), {"--in", e.tensor.name + "=" + in + (renamed ? ":layers.0.query" : "")});
+    }
+    put(in, safetensors_content(inputs));
+    put(out, "what was there");
+    words.insert(words.end(), {"--out", "o=" + out, "--out", "S.final=" + out + ":state"});
+    Outcome o = command(words);
+    CHECK_MESSAGE(o.code == 0, o.err);
+    CHECK(safetensors_names(out) == std::vector<std::string>{"o", "state"});
+    CHECK(read_safetensors(out, "o").type == ElementType::bf16);
+    write_npy(folder.file("o.npy"), read_safetensors(out, "o"), false);
+    write_npy(folder.file("s.npy"), read_safetensors(out, "state"), false);
+    CHECK(error(folder.file("o.npy"), meaning(c, p, ElementType::bf16).at("o")) < 5e-3);
+    CHECK(error(folder.file("s.npy"), meaning(c, p, ElementType::bf16).at("S.final")) < 5e-3);
+
+    const std::string kept = content(out);
+    words.insert(words.end(), {"--in", "beta2=" + in});
+    o = command(words);
+    CHECK(o.code == 2);
+    CHECK(content(out) == kept);
+  }
   SUBCASE("one step") {
     const Problem p = problem(c, {1, 1});
     CHECK(Files(folder, p).run({"--mode", "step"}).code == 0);
@@ -154,6 +185,10 @@ TEST_CASE("bad input: one sentence, exit code 2, and what was there stays") {
   refused(files.run({"--in", "q=" + folder.file("k.npy")}), "'q' twice");
   refused(files.run({"--in", "q"}), "NAME=VALUE");
   refused(files.run({"--out", "p=" + folder.file("p.npy")}), "gives no tensor 'p'");
+  refused(files.run({"--out", "S.final=" + folder.file("o.npy")}), "would be written twice");
+  refused(replaced("q", folder.file("none.safetensors")), "cannot be opened");
+  put(folder.file("short.safetensors"), "short");
+  refused(replaced("q", folder.file("short.safetensors:q")), "fewer than 8 bytes");
   refused(files.run({"--option", "speed=fast"}), "speed");
   refused(files.run({"--option", "beta=cubed"}), "cubed");
   refused(files.run({"--option", "chunk_size=17"}), "17");

@@ -1,6 +1,6 @@
 #include "compiler/Compile.h"
 #include "tools/latile/Commands.h"
-#include "tools/latile/Npy.h"
+#include "tools/latile/File.h"
 #include "tools/latile/Plan.h"
 #include "tools/latile/Problem.h"
 #include "tools/latile/UserError.h"

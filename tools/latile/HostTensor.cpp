@@ -115,6 +115,17 @@ void HostTensor::set(std::int64_t i, double value) {
   store_element(bytes.data() + static_cast<std::size_t>(offset(i)) * size(type), type, value);
 }
 
+void HostTensor::append_dense(std::string& to) const {
+  const auto* data = reinterpret_cast<const char*>(bytes.data());
+  if (strides == dense_strides(shape)) {
+    to.append(data, bytes.size());
+    return;
+  }
+  const std::size_t element = size(type);
+  for (std::int64_t i = 0, n = count(); i < n; ++i)
+    to.append(data + static_cast<std::size_t>(offset(i)) * element, element);
+}
+
 void HostTensor::poison() {
   if (!bytes.empty()) std::memset(bytes.data(), 0xff, bytes.size());
 }

@@ -34,6 +34,8 @@ struct HostTensor {
   std::int64_t offset(std::int64_t i) const;
   double get(std::int64_t i) const;
   void set(std::int64_t i, double value);
+  /// Appends the elements without gaps, the last axis fastest.
+  void append_dense(std::string& to) const;
   /// Every byte 0xff: NaN in each float type, -1 in each integer type. Gaps between elements included.
   void poison();
 };

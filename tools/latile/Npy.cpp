@@ -1,14 +1,9 @@
 #include "tools/latile/Npy.h"
+#include "tools/latile/File.h"
 #include "tools/latile/UserError.h"
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <limits>
-#include <memory>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace latile {
 namespace {
@@ -17,16 +12,6 @@ constexpr char magic[] = "\x93NUMPY";
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw UserError(fmt::format("{}: {}", path, why));
-}
-
-std::string read_all(const std::string& path) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) refuse(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
-  struct stat info{};
-  if (::fstat(fileno(file.get()), &info) != 0 || !S_ISREG(info.st_mode)) refuse(path, "is not a regular file");
-  std::string text(static_cast<std::size_t>(info.st_size), '\0');
-  if (std::fread(text.data(), 1, text.size(), file.get()) != text.size()) refuse(path, "cannot be read to its end");
-  return text;
 }
 
 /// The header is a Python dictionary with exactly three keys; nothing else is taken.
@@ -140,7 +125,7 @@ const char* descriptor(ElementType type, bool bfloat_words) {
 }  // namespace
 
 HostTensor read_npy(const std::string& path, bool bfloat_words) {
-  const std::string text = read_all(path);
+  const std::string text = read_file(path);
   if (text.size() < 10 || text.compare(0, 6, magic, 6) != 0) {
     if (text.compare(0, 2, "PK") == 0) refuse(path, "is a .npz archive; save each array to a .npy file of its own");
     refuse(path, "is not a .npy file");
@@ -177,29 +162,7 @@ HostTensor read_npy(const std::string& path, bool bfloat_words) {
   return t;
 }
 
-void write_file(const std::string& path, const std::string& content) {
-  std::string temporary = path + ".XXXXXX";
-  const int fd = ::mkstemp(temporary.data());
-  if (fd < 0) refuse(path, fmt::format("cannot be written: {}", std::strerror(errno)));
-  std::size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t n = ::write(fd, content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  const bool good = done == content.size() && ::fchmod(fd, 0666 & ~mask) == 0 && ::fsync(fd) == 0;
-  int code = errno;
-  ::close(fd);
-  if (good && ::rename(temporary.c_str(), path.c_str()) == 0) return;
-  if (good) code = errno;
-  ::unlink(temporary.c_str());
-  refuse(path, fmt::format("cannot be written: {}", std::strerror(code)));
-}
-
-void write_npy(const std::string& path, const HostTensor& t, bool bfloat_words) {
+std::string npy_content(const HostTensor& t, bool bfloat_words) {
   std::string shape;
   for (std::int64_t d : t.shape) shape += fmt::format("{}, ", d);
   if (t.shape.size() > 1) shape.resize(shape.size() - 2);
@@ -213,12 +176,12 @@ void write_npy(const std::string& path, const HostTensor& t, bool bfloat_words) 
   out += static_cast<char>(header.size() & 255);
   out += static_cast<char>(header.size() >> 8);
   out += header;
-  const std::size_t element = size(t.type), start = out.size();
-  out.resize(start + static_cast<std::size_t>(t.count()) * element);
-  for (std::int64_t i = 0, n = t.count(); i < n; ++i)
-    std::memcpy(out.data() + start + static_cast<std::size_t>(i) * element,
-                t.bytes.data() + static_cast<std::size_t>(t.offset(i)) * element, element);
-  write_file(path, out);
+  t.append_dense(out);
+  return out;
+}
+
+void write_npy(const std::string& path, const HostTensor& t, bool bfloat_words) {
+  write_file(path, npy_content(t, bfloat_words));
 }
 
 }  // namespace latile

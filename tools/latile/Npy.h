@@ -1,7 +1,6 @@
 // Reading and writing of NumPy's .npy files, strictly: what is not understood is refused by name.
 #pragma once
 #include "tools/latile/HostTensor.h"
-#include <optional>
 #include <string>
 
 namespace latile {
@@ -11,11 +10,10 @@ namespace latile {
 /// names the file and what is wrong with it: no such file, no .npy, truncated, trailing bytes, other element type.
 HostTensor read_npy(const std::string& path, bool bfloat_words);
 
-/// Writes format 1.0 in C order: under a temporary name beside the target, synced, then renamed, so that a failure
-/// leaves the old file. bfloat16 goes out as '<u2' when `bfloat_words`, else as '<V2'. Throws UserError.
-void write_npy(const std::string& path, const HostTensor&, bool bfloat_words);
+/// The content of a file of format 1.0 in C order. bfloat16 goes out as '<u2' when `bfloat_words`, else as '<V2'.
+std::string npy_content(const HostTensor&, bool bfloat_words);
 
-/// Writes text or bytes in the same way.
-void write_file(const std::string& path, const std::string& content);
+/// Writes that, as write_file (tools/latile/File.h) does. Throws UserError.
+void write_npy(const std::string& path, const HostTensor&, bool bfloat_words);
 
 }  // namespace latile

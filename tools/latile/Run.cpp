@@ -1,6 +1,6 @@
 #include "tools/latile/Commands.h"
-#include "tools/latile/Npy.h"
 #include "tools/latile/Plan.h"
+#include "tools/latile/TensorFile.h"
 #include "tools/latile/UserError.h"
 #include <algorithm>
 #include <cstring>
@@ -44,11 +44,11 @@ public:
     const ContextHandle context = make_context(o.threads);
     Plan plan(context.get(), request);
     plan.run(data, strides, dims, scalars);
-    for (const auto& [name, file] : outputs) {
-      const HostTensor& t = tensor(name);
-      write_npy(file, shown(t), words);
-      fmt::print("{}: {} {} [{}]\n", file, name, long_name(t.type), fmt::join(shown(t).shape, ", "));
-    }
+    std::vector<std::pair<TensorFile, HostTensor>> files;
+    for (const auto& [name, file] : outputs) files.emplace_back(file, shown(tensor(name)));
+    write_tensors(files, words);
+    for (const auto& [file, t] : files)
+      fmt::print("{}: {} {} [{}]\n", file.path, t.name, long_name(t.type), fmt::join(t.shape, ", "));
   }
 
 private:
@@ -67,9 +67,13 @@ private:
       if (!t || !(t->kind == TensorInfo::Kind::output || name.ends_with(".final")))
         throw UserError(
             fmt::format("{} gives no tensor '{}'; it gives {}", o.op, name, fmt::join(given_names(true), ", ")));
-      if (!outputs.emplace(name, file).second) throw UserError(fmt::format("--out names '{}' twice", name));
+      if (!outputs.emplace(name, tensor_file(file, name)).second)
+        throw UserError(fmt::format("--out names '{}' twice", name));
     }
     if (outputs.empty()) throw UserError(fmt::format("nothing to write: add --out {}=FILE", given_names(true).front()));
+    std::vector<TensorFile> places;
+    for (const auto& [name, file] : outputs) places.push_back(file);
+    check_distinct(places);
     for (const ScalarInfo& s : info.scalars) scalar_names.push_back(s.name);
     for (const std::string& s : o.scalars) {
       auto [name, value] = split_pair(s, "--scalar");
@@ -112,7 +116,7 @@ private:
       if (!ok)
         throw UserError(
             fmt::format("{} reads no tensor '{}'; it reads {}", o.op, name, fmt::join(given_names(false), ", ")));
-      HostTensor x = read_npy(file, words);
+      HostTensor x = read_tensor(tensor_file(file, name), words);
       x.name = name;
       if (has(name)) throw UserError(fmt::format("--in names '{}' twice", name));
       if (is_index(name) != (x.type == ElementType::i32 || x.type == ElementType::i64))
@@ -248,7 +252,7 @@ private:
   Mode mode = Mode::prefill;
   bool words = false, ragged = false;
   std::vector<std::pair<std::string, std::string>> options;
-  std::map<std::string, std::string> outputs;
+  std::map<std::string, TensorFile> outputs;
   std::vector<std::string> scalar_names;
   std::map<std::string, double> given_scalars;
   std::vector<double> scalars;
@@ -261,11 +265,16 @@ private:
 }  // namespace
 
 void add_run(CLI::App& app, int& code) {
-  CLI::App* sub = app.add_subcommand("run", "Runs an operator on .npy files");
+  CLI::App* sub = app.add_subcommand("run", "Runs an operator on .npy and .safetensors files");
   auto o = std::make_shared<Options>();
   sub->add_option("operator", o->op, "Its name")->required();
-  sub->add_option("--in", o->in, "NAME=FILE: a tensor to read, such as q=q.npy, S.initial=s.npy, cu_seqlens=c.npy");
-  sub->add_option("--out", o->out, "NAME=FILE: a tensor to write, such as o=o.npy, S.final=s.npy");
+  sub->add_option(
+      "--in", o->in,
+      "NAME=FILE: a tensor to read, such as q=q.npy, cu_seqlens=c.npy, S.initial=states.safetensors (the tensor "
+      "of that name) or q=x.safetensors:layer0.q");
+  sub->add_option("--out", o->out,
+                  "NAME=FILE: a tensor to write, such as o=o.npy or S.final=s.safetensors:s0; several may share a "
+                  ".safetensors file");
   sub->add_option("--option", o->options, "NAME=VALUE: an option of the operator, or head_map, chunk_size, host_isa");
   sub->add_option("--scalar", o->scalars, "NAME=NUMBER: a run-time scalar; the others keep their defaults");
   sub->add_option("--mode", o->mode, "prefill, recurrent, or step (one token a sequence)")
