@@ -15,8 +15,8 @@ using mlir::Value;
 /// One tensor of the plan: what it is bound to and its view.
 struct Bound {
   const BoundTensor* tensor;
-  int declaration = -1;
-  std::string part;  ///< of a carry: "initial", "initial_index", "final", "final_index"
+  int declaration = -1;  ///< -1: of all carries
+  std::string part;      ///< of a carry: "initial", "initial_index", "final", …, "history_index"; of all: "accepted"
   Value argument;
 };
 
@@ -45,6 +45,7 @@ private:
   void check_axis();
   void check_tensors();
   void check_type(const Declaration&, const BoundTensor&);
+  void check_history(const Declaration&, int id);
   Bound* find(int declaration, const std::string& part = "");
   tile::ViewType view(const Bound&) const;
   tile::ProgramOp make_program(mlir::OpBuilder&, mlir::Location);
@@ -120,6 +121,11 @@ void ProgramEmitter::check_tensors() {
       if (!integer) r.report({}, "tensor 'cu_seqlens' is " + std::string(name(t.type)) + "; it must be i32 or i64");
       continue;
     }
+    if (t.name == "accepted") {
+      if (!integer) r.report({}, "tensor 'accepted' is " + std::string(name(t.type)) + "; it must be i32 or i64");
+      bound.push_back({&t, -1, "accepted", {}});
+      continue;
+    }
     std::size_t dot = t.name.find('.');
     Bound one{&t, -1, dot == t.name.npos ? "" : t.name.substr(dot + 1), {}};
     for (std::size_t i = 0; i < r.decls.size(); ++i)
@@ -138,14 +144,30 @@ void ProgramEmitter::check_tensors() {
     const Declaration& d = r.decls[i];
     int id = static_cast<int>(i);
     if (d.kind == Kind::carry) {
-      for (const char* part : {"initial", "final"})
+      for (const char* part : {"initial", "final", "history"})
         if (find(id, std::string(part) + "_index") && !find(id, part))
           r.report({}, "tensor '" + d.name + "." + part + "_index' indexes '" + d.name + "." + part +
                            "', which is not bound: bind it too");
+      check_history(d, id);
     } else if (d.kind != Kind::scalar && !d.optional && !find(id)) {
       r.report({}, "tensor '" + d.name + "' is needed and not bound");
     }
   }
+}
+
+void ProgramEmitter::check_history(const Declaration& d, int id) {
+  const auto every = spec.every.find(d.name);
+  if (!find(id, "history")) {
+    if (every != spec.every.end())
+      r.report({}, d.name + ".every is given, but '" + d.name + ".history' is not bound: bind it too");
+    return;
+  }
+  if (!find(id, "history_index"))
+    r.report({}, "tensor '" + d.name + ".history' needs '" + d.name + ".history_index', which is not bound");
+  if (every == spec.every.end() || every->second < 1 || every->second % chunk != 0)
+    r.report({}, d.name + ".every is " + (every == spec.every.end() ? "not given" : std::to_string(every->second)) +
+                     "; the tokens between history states are a multiple of the chunk of " + std::to_string(chunk));
+  if (spec.mode == Mode::step) r.report({}, "mode step keeps no history: its one state is '" + d.name + ".final'");
 }
 
 Bound* ProgramEmitter::find(int declaration, const std::string& part) {
@@ -155,12 +177,13 @@ Bound* ProgramEmitter::find(int declaration, const std::string& part) {
 }
 
 tile::ViewType ProgramEmitter::view(const Bound& one) const {
-  const Declaration& d = r.decls[one.declaration];
   std::vector<std::int64_t> shape;
-  bool rows = d.kind == Kind::sequence || d.kind == Kind::output;
-  if (one.part.ends_with("_index")) {
-    shape = {mlir::ShapedType::kDynamic};
+  if (one.declaration == -1 || one.part.ends_with("_index")) {
+    bool table = one.part == "history_index" || (one.part == "initial_index" && spec.tensor("accepted"));
+    shape.assign(table ? 2 : 1, mlir::ShapedType::kDynamic);
   } else {
+    const Declaration& d = r.decls[one.declaration];
+    bool rows = d.kind == Kind::sequence || d.kind == Kind::output;
     std::size_t dynamic = (rows ? 2 : d.kind == Kind::carry ? 1 : 0) + (d.head != -1);
     shape.assign(dynamic, mlir::ShapedType::kDynamic);
     for (int x : d.dims)
@@ -197,9 +220,9 @@ void ProgramEmitter::make_scan(mlir::OpBuilder& b, mlir::Location loc, mlir::Blo
   inner.setInsertionPointToEnd(&block);
   BodyEmitter emitter(r, *body, spec, chunk, inner);
 
-  std::vector<Value> inputs, initial, initial_index, final, final_index, outputs;
+  std::vector<Value> inputs, initial, initial_index, final, final_index, outputs, history, history_index;
   std::vector<std::string> reads, read_heads, carries, carry_heads, writes, write_heads;
-  std::vector<std::int64_t> rates;
+  std::vector<std::int64_t> rates, every;
   std::vector<bool> has[4];
   mlir::Type f32 = b.getF32Type();
   std::vector<int> used = emitter.reads();
@@ -236,6 +259,9 @@ void ProgramEmitter::make_scan(mlir::OpBuilder& b, mlir::Location loc, mlir::Blo
       has[p].push_back(one != nullptr);
       if (one) lists[p]->push_back(one->argument);
     }
+    Bound* kept = find(id, "history");
+    every.push_back(kept ? spec.every.at(d.name) : 0);
+    if (kept) history.push_back(kept->argument), history_index.push_back(find(id, "history_index")->argument);
     emitter.bind(id, block.addArgument(emitter.tile_type(d.shape, f32), location(context, d.loc)));
   }
 
@@ -259,12 +285,16 @@ void ProgramEmitter::make_scan(mlir::OpBuilder& b, mlir::Location loc, mlir::Blo
   auto bools = [&](const std::vector<bool>& list) {
     return b.getDenseBoolArrayAttr(llvm::SmallVector<bool>(list.begin(), list.end()));
   };
+  Bound* accepted = find(-1, "accepted");
   auto scan = tile::ScanOp::create(
-      b, loc, program.getArgument(0), inputs, initial, initial_index, final, final_index, outputs,
-      b.getI64IntegerAttr(chunk), b.getStringAttr(axis == -1 ? "" : r.extents[axis]), names(reads), names(read_heads),
+      b, loc, program.getArgument(0), inputs, initial, initial_index, final, final_index, outputs, history,
+      history_index, accepted ? accepted->argument : Value(), b.getI64IntegerAttr(chunk),
+      b.getStringAttr(axis == -1 ? "" : r.extents[axis]), names(reads), names(read_heads),
       b.getDenseI64ArrayAttr(rates), names(carries), names(carry_heads), bools(has[0]), bools(has[1]), bools(has[2]),
       bools(has[3]), names(writes), names(write_heads), b.getI64IntegerAttr(spec.head_ratio),
-      tile::HeadMapAttr::get(&context, spec.tiled_heads ? tile::HeadMap::Tiled : tile::HeadMap::Grouped));
+      tile::HeadMapAttr::get(&context, spec.tiled_heads ? tile::HeadMap::Tiled : tile::HeadMap::Grouped),
+      history.empty() ? mlir::DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(every),
+      spec.reversed ? b.getUnitAttr() : mlir::UnitAttr());
   scan.getBody().takeBody(region);
 }
 

@@ -13,7 +13,9 @@ enum class Mode : std::uint8_t { prefill, recurrent, step };
 const char* name(Mode);
 
 struct BoundTensor {
-  std::string name;  ///< "q", "S.initial", "S.initial_index", "S.final", "S.final_index", "cu_seqlens"
+  /// "q", "S.initial", "S.initial_index", "S.final", "S.final_index", "S.history", "S.history_index", "accepted",
+  /// "cu_seqlens".
+  std::string name;
   ElementType type = ElementType::f32;
   /// Which of the tensor's own axes (declared order, outermost first, batch and rows or slot counted) has stride 1;
   /// -1: none is known to.
@@ -38,10 +40,13 @@ struct Specialisation {
   std::map<std::string, std::int64_t> extents;  ///< inner dims: {"K", 128}, {"V", 128}
   std::int64_t head_ratio = 1;                  ///< heads of the finest axis per head of the coarser one
   bool tiled_heads = false;                     ///< head map: h mod H (ggml) and not h div ratio (FLA)
+  bool reversed = false;                        ///< from the last row of each sequence to the first
+  std::map<std::string, std::int64_t> every;    ///< of each carry with a history, the tokens between its states
   ElementType io = ElementType::f32;
   std::vector<BoundTensor> tensors;  ///< in the caller's order; those not listed are absent
   std::int64_t chunk = 0;            ///< rows of a chunk; 0: the target's choice
-  HostIsa isa;
+  HostIsa isa;                       ///< of host code
+  std::string device = "host";       ///< or a device's target: "cuda:sm_90", "emulated:sm_80"
 
   const BoundTensor* tensor(const std::string& name) const;
   bool ragged() const { return tensor("cu_seqlens") != nullptr; }

@@ -20,6 +20,16 @@ struct ScanFolds : DialectFoldInterface {
   using DialectFoldInterface::DialectFoldInterface;
   bool shouldMaterializeInto(Region* region) const final { return isa<ScanOp>(region->getParentOp()); }
 };
+
+/// Layouts are long; a type names them by `#layout`.
+struct LayoutAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+  AliasResult getAlias(Attribute attribute, raw_ostream& out) const final {
+    if (!isa<LayoutAttr>(attribute)) return AliasResult::NoAlias;
+    out << "layout";
+    return AliasResult::FinalAlias;
+  }
+};
 }  // namespace
 
 void TileDialect::initialize() {
@@ -29,7 +39,7 @@ void TileDialect::initialize() {
 #include "dialect/TileOps.cpp.inc"
       >();
   attach_elementwise_adjoints(getContext());
-  addInterfaces<ScanFolds>();
+  addInterfaces<ScanFolds, LayoutAliases>();
 }
 
 void latile::tile::register_dialects(DialectRegistry& registry) {
@@ -104,6 +114,16 @@ Value ScanOp::initialOf(unsigned i) { return operand_of(getHasInitial(), getInit
 Value ScanOp::initialIndexOf(unsigned i) { return operand_of(getHasInitialIndex(), getInitialIndex(), i); }
 Value ScanOp::finalOf(unsigned i) { return operand_of(getHasFinal(), getFinal(), i); }
 Value ScanOp::finalIndexOf(unsigned i) { return operand_of(getHasFinalIndex(), getFinalIndex(), i); }
+int64_t ScanOp::everyOf(unsigned i) { return getEvery() ? (*getEvery())[i] : 0; }
+// Histories are listed for the carries that have one, in their order.
+static Value history_of(ScanOp op, OperandRange operands, unsigned i) {
+  if (op.everyOf(i) == 0) return nullptr;
+  unsigned before = 0;
+  for (unsigned k = 0; k < i; ++k) before += op.everyOf(k) != 0;
+  return operands[before];
+}
+Value ScanOp::historyOf(unsigned i) { return history_of(*this, getHistory(), i); }
+Value ScanOp::historyIndexOf(unsigned i) { return history_of(*this, getHistoryIndex(), i); }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define GET_OP_CLASSES

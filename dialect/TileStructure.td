@@ -40,24 +40,37 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, SingleBlock,
     last value goes to `final`, at slot n or `final_index[n]` (a negative slot: nowhere). Rows past the end of a
     sequence read as zero; outputs of those rows are not written. An empty sequence copies its carries through.
 
+    `reversed`: token j of a sequence of L tokens is its row L - 1 - j, in inputs and outputs alike (at a rate above 1
+    the rows of a token keep their order). Nothing else changes.
+
+    `every` gives for each carry the tokens between its history states, a multiple of `chunk`; 0: none are kept. The
+    carry after (m + 1) * every tokens, for each m that the sequence is long enough for, goes to
+    `history_index[n, m]` of its `history` view (a negative slot: nowhere). With `accepted` the index of every initial
+    view has two axes, and sequence n starts from slot `initial_index[n, accepted[n] - 1]`.
+
     Example: `tile.scan %sequences chunk 64 axis "HV" in(%q, …) initial(%h0) at() final(%ht) at() out(%o) {reads = ["q", …], …} : <dense>, in(…) … { ^bb0(%q: tensor<64x128xbf16>, …, %S: tensor<128x128xf32>): … tile.yield %o, %S1 : … }`.
   }];
   let arguments = (ins Tile_SequencesType:$sequences, Variadic<AnyType>:$inputs,
                        Variadic<Tile_ViewType>:$initial, Variadic<Tile_ViewType>:$initial_index,
                        Variadic<Tile_ViewType>:$final, Variadic<Tile_ViewType>:$final_index,
                        Variadic<Tile_ViewType>:$outputs,
+                       Variadic<Tile_ViewType>:$history, Variadic<Tile_ViewType>:$history_index,
+                       Optional<Tile_ViewType>:$accepted,
                        I64Attr:$chunk, StrAttr:$axis,
                        StrArrayAttr:$reads, StrArrayAttr:$read_heads, DenseI64ArrayAttr:$rates,
                        StrArrayAttr:$carries, StrArrayAttr:$carry_heads,
                        DenseBoolArrayAttr:$has_initial, DenseBoolArrayAttr:$has_initial_index,
                        DenseBoolArrayAttr:$has_final, DenseBoolArrayAttr:$has_final_index,
                        StrArrayAttr:$writes, StrArrayAttr:$write_heads,
-                       I64Attr:$head_ratio, Tile_HeadMap:$head_map);
+                       I64Attr:$head_ratio, Tile_HeadMap:$head_map,
+                       OptionalAttr<DenseI64ArrayAttr>:$every, UnitAttr:$reversed);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sequences `chunk` $chunk `axis` $axis
     `in` `(` $inputs `)` `initial` `(` $initial `)` `at` `(` $initial_index `)`
     `final` `(` $final `)` `at` `(` $final_index `)` `out` `(` $outputs `)`
+    (`history` `(` $history^ `:` type($history) `)` `at` `(` $history_index `:` type($history_index) `)`)?
+    (`accepted` `(` $accepted^ `:` type($accepted) `)`)?
     attr-dict `:` type($sequences) `,` `in` custom<Types>(type($inputs)) `initial` custom<Types>(type($initial)) `at` custom<Types>(type($initial_index))
     `final` custom<Types>(type($final)) `at` custom<Types>(type($final_index)) `out` custom<Types>(type($outputs)) $body
   }];
@@ -68,6 +81,10 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, SingleBlock,
     ::mlir::Value initialIndexOf(unsigned i);
     ::mlir::Value finalOf(unsigned i);
     ::mlir::Value finalIndexOf(unsigned i);
+    ::mlir::Value historyOf(unsigned i);
+    ::mlir::Value historyIndexOf(unsigned i);
+    /// Tokens between the history states of carry i; 0: it has none.
+    int64_t everyOf(unsigned i);
   }];
 }
 
@@ -151,10 +168,18 @@ def Tile_ChunkBeginOp : Tile_Op<"chunk_begin", [MemoryEffects<[MemRead]>]> {
 }
 def Tile_RowsOp : Tile_Op<"rows", [Pure]> {
   let summary = "the rows of the chunk at row `position` of the sequence [begin, end)";
-  let description = "Example: `%rows = tile.rows %begin, %position, %end : <64>`.";
-  let arguments = (ins Index:$begin, Index:$position, Index:$end);
+  let description = [{
+    Count and chunk number are those of the chunk at `position`. Row j of a tile is row `position` + j of memory, or
+    with `reversed` row `end` - 1 - (`position` - `begin`) - j: the sequence is read and written from its last row.
+    With `back` the tile's row j is row `position` - `back` + j: what lies before `begin` or from `end` on does not
+    exist, reads as zero and is not written.
+
+    Example: `%rows = tile.rows %begin, %position, %end : <64>`.
+  }];
+  let arguments = (ins Index:$begin, Index:$position, Index:$end, UnitAttr:$reversed,
+                       DefaultValuedAttr<I64Attr, "0">:$back);
   let results = (outs Tile_RowsType:$rows);
-  let assemblyFormat = "$begin `,` $position `,` $end attr-dict `:` type($rows)";
+  let assemblyFormat = "$begin `,` $position `,` $end (`reversed` $reversed^)? (`back` $back^)? attr-dict `:` type($rows)";
 }
 def Tile_HeadOp : Tile_Op<"head", [Pure]> {
   let summary = "the head of the coarser axis that a head of the finer one belongs to";
@@ -168,20 +193,36 @@ def Tile_HeadOp : Tile_Op<"head", [Pure]> {
   let assemblyFormat = "$fine `of` $axis $map $ratio attr-dict";
 }
 def Tile_SlotOp : Tile_Op<"slot", [MemoryEffects<[MemRead]>]> {
-  let summary = "index[n] of a tensor of slots, in int32 or int64; negative: none";
+  let summary = "index[n] or index[n, m] of a tensor of slots, in int32 or int64; negative: none";
   let description = "Example: `%slot = tile.slot %index[%n] : <?xi32>`.";
-  let arguments = (ins Tile_ViewType:$view, Index:$n);
+  let arguments = (ins Tile_ViewType:$view, Index:$n, Optional<Index>:$m);
   let results = (outs Index:$slot);
-  let assemblyFormat = "$view `[` $n `]` attr-dict `:` type($view)";
+  let assemblyFormat = "$view `[` $n (`,` $m^)? `]` attr-dict `:` type($view)";
   let hasVerifier = 1;
 }
 
 // Memory (kernels)
 
+def Tile_ColumnsOp : Tile_Op<"columns", [Pure]> {
+  let summary = "columns `at` and following of a view, as a view of its own";
+  let description = [{
+    As many columns as the result's last extent. Extents before the last may be dynamic in the result: the rows of a
+    state are then read and written like those of a sequence, a slot taking the place of the batch entry.
+
+    Example: `%w = tile.columns %x at %j : <?x?x8192xbf16, unit 2> -> <?x?x512xbf16, unit 2>`.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Index:$at);
+  let results = (outs Tile_ViewType:$columns);
+  let assemblyFormat = "$view `at` $at attr-dict `:` type($view) `->` type($columns)";
+  let hasVerifier = 1;
+}
+
 def Tile_LoadRowsOp : Tile_Op<"load_rows", [MemoryEffects<[MemRead]>]> {
   let summary = "reads the rows of a chunk from a sequence tensor";
   let description = [{
-    The view is [batch, row, (head,) inner…]; the tile [C * rate, inner or 1]. Rows past the count are zero.
+    The view is [batch, row, (head,) inner…]; the tile [C * rate, inner or 1]. Rows past the count are zero. Of
+    reversed rows the tokens descend; the `rate` rows of one token keep their order. A negative batch entry (a slot
+    that is none) reads as zero.
 
     Example: `%q = tile.load_rows %Q[%batch, %rows, %h] : <?x?x?x128xbf16>, <64> -> tensor<64x128xbf16>`.
   }];
@@ -191,7 +232,7 @@ def Tile_LoadRowsOp : Tile_Op<"load_rows", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 def Tile_StoreRowsOp : Tile_Op<"store_rows", [MemoryEffects<[MemWrite]>]> {
-  let summary = "writes the valid rows of a chunk to a sequence tensor";
+  let summary = "writes the valid rows of a chunk to a sequence tensor; to a negative batch entry nothing";
   let description = "Example: `tile.store_rows %o, %O[%batch, %rows, %h] : tensor<64x128xbf16>, <?x?x?x128xbf16>, <64>`.";
   let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Index:$batch, Tile_RowsType:$rows, Optional<Index>:$head);
   let assemblyFormat = "$tile `,` $view `[` $batch `,` $rows (`,` $head^)? `]` attr-dict `:` type($tile) `,` type($view) `,` type($rows)";
@@ -218,6 +259,18 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Variadic<Index>:$indices);
   let assemblyFormat = "$tile `,` $view `[` $indices `]` attr-dict `:` type($tile) `,` type($view)";
+  let hasVerifier = 1;
+}
+def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
+  let summary = "the same tile in another layout";
+  let description = [{
+    Moves elements between registers, lanes or warps; values are unchanged. Elements of the result's padding are zero.
+
+    Example: `%b = tile.convert_layout %a : tensor<16x8xf32, #tile.layout<"r:C1 C2 l:C4 R1 R2 R4 R8">> -> tensor<16x8xf32, #tile.layout<"r:C1 R8 l:C2 C4 R1 R2 R4">>`.
+  }];
+  let arguments = (ins Tile_AnyTile:$x);
+  let results = (outs Tile_AnyTile:$tile);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
 }
 

@@ -14,9 +14,15 @@ std::string shape_text(RankedTensorType type) {
 
 RankedTensorType tile_type(ArrayRef<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); }
 
+/// The type without a layout: shapes and element types are a matter of each op, layouts of their own verifier.
+Type without_layout(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.dropEncoding() : type;
+}
+
 /// Checks the type of a result or region value against the one that follows from the rest.
 LogicalResult expect(Operation* op, const Twine& what, Type have, Type want) {
-  if (have == want) return success();
+  if (without_layout(have) == without_layout(want)) return success();
   return op->emitOpError() << what << " must be " << want << ", is " << have;
 }
 
@@ -123,6 +129,17 @@ static LogicalResult verify_counts(ScanOp op) {
       !counts(op.getHasFinalIndex(), op.getFinalIndex()))
     return op.emitOpError() << "has " << carries
                             << " carries; carry_heads and has_* must have as many entries, and true ones as operands";
+  auto every = op.getEvery().value_or(ArrayRef<int64_t>());
+  size_t histories = every.size() - static_cast<size_t>(llvm::count(every, 0));
+  if ((!every.empty() && every.size() != carries) || op.getHistory().size() != histories ||
+      op.getHistoryIndex().size() != histories)
+    return op.emitOpError() << "has " << carries
+                            << " carries; every must have as many entries or be absent, and those above 0 a history "
+                               "and its index each";
+  for (int64_t tokens : every)
+    if (tokens < 0 || tokens % static_cast<int64_t>(op.getChunk()) != 0)
+      return op.emitOpError() << "history states lie a multiple of the chunk of " << op.getChunk()
+                              << " tokens apart, not " << tokens;
   return success();
 }
 
@@ -162,21 +179,28 @@ static LogicalResult verify_carries(ScanOp op) {
     auto tile = dyn_cast<RankedTensorType>(type);
     if (!tile || tile.getRank() != 2 || !tile.getElementType().isF32())
       return op.emitOpError() << "the block argument of " << what << " is a float32 tile, not " << type;
-    for (Value view : {op.initialOf(i), op.finalOf(i)}) {
+    for (Value view : {op.initialOf(i), op.finalOf(i), op.historyOf(i)}) {
       if (!view) continue;
       if (failed(verify_view(op, what, view, 1 + head))) return failure();
       if (failed(expect(op, "the block argument of " + what, tile, inner_tile(cast<ViewType>(view.getType()), f32))))
         return failure();
     }
-    for (Value index : {op.initialIndexOf(i), op.finalIndexOf(i)}) {
+    int64_t starts = op.getAccepted() ? 2 : 1;
+    for (auto [index, rank] : {std::pair(op.initialIndexOf(i), starts), std::pair(op.finalIndexOf(i), int64_t{1}),
+                               std::pair(op.historyIndexOf(i), int64_t{2})}) {
       if (!index) continue;
       auto view = cast<ViewType>(index.getType());
-      if (view.getRank() != 1 || !view.getElementType().isInteger())
-        return op.emitOpError() << "the index of " << what << " is a view <?xi32> or <?xi64>, not " << view;
+      if (view.getRank() != rank || view.getDynamicRank() != rank || !view.getElementType().isInteger())
+        return op.emitOpError() << "the index of " << what << " is a view "
+                                << (rank == 1 ? "<?xi32> or <?xi64>" : "<?x?xi32> or <?x?xi64>") << ", not " << view;
     }
     if ((op.initialIndexOf(i) && !op.initialOf(i)) || (op.finalIndexOf(i) && !op.finalOf(i)))
       return op.emitOpError() << what << " has an index but no tensor to index";
   }
+  if (!op.getAccepted()) return success();
+  auto accepted = cast<ViewType>(op.getAccepted().getType());
+  if (accepted.getRank() != 1 || !accepted.getElementType().isInteger())
+    return op.emitOpError() << "accepted is a view <?xi32> or <?xi64>, not " << accepted;
   return success();
 }
 
@@ -230,10 +254,25 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   return verify_access(*this, getView().getType(), getIndices().size(), getTile().getType());
 }
+LogicalResult ConvertLayoutOp::verify() {
+  return expect(*this, "the result", getTile().getType(), getX().getType());
+}
+LogicalResult ColumnsOp::verify() {
+  auto from = getView().getType(), to = getColumns().getType();
+  bool fits = from.getRank() == to.getRank() && from.getElementType() == to.getElementType() &&
+              from.getUnit() == to.getUnit() && !from.getInner().empty() && !to.getInner().empty() &&
+              to.getInner().back() <= from.getInner().back();
+  for (int64_t axis = 0; fits && axis + 1 < from.getRank(); ++axis)
+    fits = ShapedType::isDynamic(to.getShape()[axis]) || to.getShape()[axis] == from.getShape()[axis];
+  if (!fits) return emitOpError() << "takes columns of " << from << ", which " << to << " is not";
+  return success();
+}
 LogicalResult SlotOp::verify() {
   auto view = getView().getType();
-  if (view.getRank() != 1 || !view.getElementType().isInteger())
-    return emitOpError() << "reads a view <?xi32> or <?xi64>, not " << view;
+  int64_t rank = getM() ? 2 : 1;
+  if (view.getRank() != rank || view.getDynamicRank() != rank || !view.getElementType().isInteger())
+    return emitOpError() << "reads a view " << (rank == 1 ? "<?xi32> or <?xi64>" : "<?x?xi32> or <?x?xi64>") << ", not "
+                         << view;
   return success();
 }
 
@@ -330,15 +369,19 @@ LogicalResult LookupOp::verify() {
   if (square.getDimSize(1) != rows || table.getDimSize(0) != rows)
     return emitOpError() << "relates a square and as many rows of levels, not " << shape_text(square) << " and "
                          << shape_text(table);
-  if (table.getDimSize(1) < levels)
+  if (getFrom() && getFrom().getType().getNumElements() != 1)
+    return emitOpError() << "counts from a [1, 1] tile, not " << shape_text(getFrom().getType());
+  if (!getFrom() && table.getDimSize(1) < levels)
     return emitOpError() << "needs " << levels << " levels for " << rows << " rows, has " << table.getDimSize(1);
   return success();
 }
 LogicalResult KronRowsOp::verify() {
-  auto from = getX().getType();
-  int64_t k = from.getDimSize(1);
+  auto from = getX().getType(), with = getY() ? getY().getType() : from;
+  if (with.getDimSize(0) != from.getDimSize(0))
+    return emitOpError() << "takes two tiles with as many rows, not " << shape_text(from) << " and "
+                         << shape_text(with);
   return expect(*this, "the result", getTile().getType(),
-                tile_type({from.getDimSize(0), k * k}, from.getElementType()));
+                tile_type({from.getDimSize(0), from.getDimSize(1) * with.getDimSize(1)}, from.getElementType()));
 }
 LogicalResult ContractKronOp::verify() {
   auto x = getX().getType();

@@ -229,12 +229,13 @@ void Operator::finish() {
       for (auto& n : known) text += (&n == &known[0] ? "; there are " : ", ") + n;
     r.report({}, text);
   }
-  std::vector<std::string> tensors{"cu_seqlens"};
+  std::vector<std::string> tensors{"cu_seqlens", "accepted"};
   for (auto& d : r.decls)
     if (d.hidden)
       continue;
     else if (d.kind == Kind::carry)
-      for (const char* part : {".initial", ".initial_index", ".final", ".final_index"})
+      for (const char* part :
+           {".initial", ".initial_index", ".final", ".final_index", ".history", ".history_index"})
         tensors.push_back(d.name + part);
     else if (d.kind != Kind::scalar)
       tensors.push_back(d.name);

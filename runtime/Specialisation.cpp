@@ -26,16 +26,19 @@ std::string Specialisation::json() const {
   nlohmann::json bound = nlohmann::json::array();
   for (const BoundTensor& t : tensors)
     bound.push_back({{"name", t.name}, {"type", latile::name(t.type)}, {"unit", t.unit}});
-  const nlohmann::json text = {{"op", op},
-                               {"mode", latile::name(mode)},
-                               {"options", sorted},
-                               {"extents", extents},
-                               {"head_ratio", head_ratio},
-                               {"tiled_heads", tiled_heads},
-                               {"io", latile::name(io)},
-                               {"tensors", bound},
-                               {"chunk", chunk},
-                               {"isa", isa.level}};
+  nlohmann::json text = {{"op", op},
+                         {"mode", latile::name(mode)},
+                         {"options", sorted},
+                         {"extents", extents},
+                         {"head_ratio", head_ratio},
+                         {"tiled_heads", tiled_heads},
+                         {"reversed", reversed},
+                         {"every", every},
+                         {"io", latile::name(io)},
+                         {"tensors", bound},
+                         {"chunk", chunk},
+                         {"isa", isa.level}};
+  if (device != "host") text["device"] = device;
   return text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

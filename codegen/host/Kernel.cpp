@@ -203,6 +203,7 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
   if (auto s = mlir::dyn_cast<SlotOp>(op)) {
     const View& v = views_[s.getView()];
     Ir at = l_.mul(in(1), v.strides[0]);
+    if (s.getM()) at = l_.add(at, l_.mul(in(2), v.strides[1]));
     if (v.type == ElementType::i64)
       indices_[s.getSlot()] = b.CreateLoad(b.getInt64Ty(), l_.at(v.pointer, l_.mul(at, 8)));
     else
@@ -220,7 +221,9 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     std::int64_t size = r.getRows().getType().getSize();
     Ir left = b.CreateSub(in(2), in(1));
     Ir count = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, l_.index(size));
-    rows_[r.getRows()] = {in(1), count, b.CreateSDiv(b.CreateSub(in(1), in(0)), l_.index(size))};
+    Ir done = b.CreateSub(in(1), in(0));
+    Ir first = r.getReversed() ? b.CreateSub(b.CreateSub(in(2), l_.index(1)), done) : in(1);
+    rows_[r.getRows()] = {first, count, b.CreateSDiv(done, l_.index(size)), r.getReversed()};
     return true;
   }
   if (op->getNumResults() != 1 || is_tile(op->getResult(0))) return false;

@@ -31,6 +31,7 @@ private:
   };
   struct Rows {
     Ir first, count, number;
+    bool reversed = false;  ///< tokens descend from `first`
   };
   /// A stored value: element (r, c) is at base + panel * panel_bytes + r * row_bytes + 4 c; flipped: r and c change
   /// roles.
@@ -84,6 +85,7 @@ private:
   Buffer new_buffer(mlir::Value, bool whole_width);
   /// The buffer of a value in one of its forms. A value that was given none is a fault of Storage, reported by name.
   Buffer stored(const llvm::DenseMap<mlir::Value, Buffer>& form, mlir::Value);
+  Ir row_in_memory(const Rows&, Ir row, std::int64_t rate);
   MemoryRow row_of(mlir::Value load, Ir row);
   MemoryRow row_of(const View&, mlir::ValueRange, Ir row);
   Ir read_memory(mlir::Value load, Ir row, Ir j);

@@ -206,7 +206,7 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
     if (auto store = mlir::dyn_cast<StoreRowsOp>(op)) {
       const Rows& chunk = rows_[store.getRows()];
       Ir offset = l_.mul(indices_.lookup(store.getBatch()), view.strides[0]);
-      offset = l_.add(offset, l_.mul(l_.add(chunk.first, r), view.strides[1]));
+      offset = l_.add(offset, l_.mul(row_in_memory(chunk, r, 1), view.strides[1]));
       if (store.getHead()) offset = l_.add(offset, l_.mul(indices_.lookup(store.getHead()), view.strides[2]));
       address = l_.at(view.pointer, l_.mul(offset, bytes));
       valid = builder_.CreateICmpSLT(r, chunk.count);

@@ -52,6 +52,15 @@ KernelEmitter::MemoryRow KernelEmitter::row_of(const View& view, mlir::ValueRang
   return {l_.at(view.pointer, l_.mul(offset, static_cast<std::int64_t>(size(view.type)))), valid};
 }
 
+/// Row `row` of a chunk in memory; of reversed rows the tokens descend, and the `rate` rows of one token ascend.
+Ir KernelEmitter::row_in_memory(const Rows& rows, Ir row, std::int64_t rate) {
+  Ir first = l_.mul(rows.first, rate);
+  if (!rows.reversed) return l_.add(first, row);
+  if (rate == 1) return builder_.CreateSub(first, row);
+  Ir within = builder_.CreateSRem(row, l_.index(rate));
+  return l_.add(first, builder_.CreateSub(l_.mul(within, 2), row));
+}
+
 KernelEmitter::MemoryRow KernelEmitter::row_of(mlir::Value loaded, Ir row) {
   if (auto load = loaded.getDefiningOp<LoadOp>()) {
     // Rows of a register block that lie past the tile repeat its last row.
@@ -64,7 +73,7 @@ KernelEmitter::MemoryRow KernelEmitter::row_of(mlir::Value loaded, Ir row) {
   const Rows& rows = rows_[load.getRows()];
   auto rate = static_cast<std::int64_t>(load.getRate());
   Ir offset = l_.mul(indices_.lookup(load.getBatch()), view.strides[0]);
-  offset = l_.add(offset, l_.mul(l_.add(l_.mul(rows.first, rate), row), view.strides[1]));
+  offset = l_.add(offset, l_.mul(row_in_memory(rows, row, rate), view.strides[1]));
   if (load.getHead()) offset = l_.add(offset, l_.mul(indices_.lookup(load.getHead()), view.strides[2]));
   Ir valid = builder_.CreateICmpSLT(row, l_.mul(rows.count, rate));
   return {l_.at(view.pointer, l_.mul(offset, static_cast<std::int64_t>(size(view.type)))), valid};
@@ -102,7 +111,7 @@ void KernelEmitter::write_memory(mlir::Operation* op, const Block& block, const 
     if (auto store = mlir::dyn_cast<StoreRowsOp>(op)) {
       const Rows& rows = rows_[store.getRows()];
       Ir offset = l_.mul(indices_.lookup(store.getBatch()), view.strides[0]);
-      offset = l_.add(offset, l_.mul(l_.add(rows.first, row), view.strides[1]));
+      offset = l_.add(offset, l_.mul(row_in_memory(rows, row, 1), view.strides[1]));
       if (store.getHead()) offset = l_.add(offset, l_.mul(indices_.lookup(store.getHead()), view.strides[2]));
       memory = {l_.at(view.pointer, l_.mul(offset, bytes)), builder_.CreateICmpSLT(row, rows.count)};
     } else {

@@ -93,14 +93,14 @@ enum class Op : std::uint8_t {
   sequence,     // r0 batch, r1 begin, r2 end of r3
   chunk,        // r0 n, r1 batch, r2 begin, r3 position, r4 end of r5; m: chunk size
   chunk_begin,  // r0 of r1; m: chunk size
-  rows,         // r0 first, r1 count, r2 number of r3 begin, r4 position, r5 end; m: chunk size
+  rows,         // r0 first, r1 count, r2 number of r3 begin, r4 position, r5 end; m: chunk size, n: reversed
   head,         // r0 of r1; n: ratio, m: 1 for tiled
-  slot,         // r0 = memory[r1]
+  slot,         // r0 = memory[r1], or memory[r1, r2]
   // Memory: `memory` is the kernel argument.
   load,
   store,  // r: indices, n of them
   load_rows,
-  store_rows,  // r0 batch, r1 first, r2 count, r3 head or -1; n: rate
+  store_rows,  // r0 batch, r1 first, r2 count, r3 head or -1; n: rate, m: reversed
   // Control: m is the target.
   jump,
   jump_unless,       // r0

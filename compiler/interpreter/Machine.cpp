@@ -134,7 +134,7 @@ bool Worker::execute_integer(const Instruction& i, std::size_t& next) {
   }
   case Op::rows: {
     const Int begin = reg(i, 3), position = reg(i, 4), end = reg(i, 5);
-    reg(i, 0) = position;
+    reg(i, 0) = i.n != 0 ? end - 1 - (position - begin) : position;
     reg(i, 1) = std::clamp<Int>(end - position, 0, i.m);
     reg(i, 2) = divide(position - begin, i.m);
     break;
@@ -144,7 +144,8 @@ bool Worker::execute_integer(const Instruction& i, std::size_t& next) {
     const auto& slots = memory(i);
     const auto who = access(i);
     Int offset = 0;
-    if (!slots.locate(&reg(i, 1), 1, who, "reads", offset)) return false;
+    const Int indices[2] = {reg(i, 1), i.r[2] >= 0 ? reg(i, 2) : 0};
+    if (!slots.locate(indices, i.r[2] >= 0 ? 2 : 1, who, "reads", offset)) return false;
     reg(i, 0) = slots.read_integer(offset, who);
     break;
   }
@@ -181,7 +182,7 @@ void Worker::execute_memory(const Instruction& i) {
     leading = headed ? 3 : 2;
     rows = std::min(count, tile.rows);
     std::int64_t indices[3] = {reg(i, 0), first, headed ? reg(i, 3) : 0};
-    const std::int64_t last[3] = {indices[0], first + rows - 1, indices[2]};
+    const std::int64_t last[3] = {indices[0], i.m != 0 ? first - rows + i.n : first + rows - 1, indices[2]};
     std::int64_t ignored = 0;
     if (rows > 0 && (!tensor.locate(last, static_cast<int>(leading), who, verb, ignored) ||
                      !tensor.locate(indices, static_cast<int>(leading), who, verb, offset)))
@@ -193,17 +194,20 @@ void Worker::execute_memory(const Instruction& i) {
     return;
   }
   const auto inner = static_cast<std::int64_t>(tensor.shape.size()) - leading;
+  const bool of_sequence = i.op == Op::load_rows || i.op == Op::store_rows;
   const std::int64_t col_stride = inner >= 1 ? tensor.strides.back() : 0;
-  const std::int64_t row_stride = i.op == Op::load_rows || i.op == Op::store_rows ? tensor.strides[1]
-                                  : inner >= 2                                    ? tensor.strides[leading]
-                                                                                  : 0;
-  if (reads) {
-    tensor.read(out(tile), offset, rows, tile.cols, row_stride, col_stride, who);
-    std::fill_n(out(tile) + rows * tile.cols, (tile.rows - rows) * tile.cols, 0.0);
-  } else {
-    tensor.write(arena_.data() + tile.offset, tile.row_stride, tile.col_stride, offset, rows, tile.cols, row_stride,
-                 col_stride, who);
+  const std::int64_t row_stride = of_sequence ? tensor.strides[1] : inner >= 2 ? tensor.strides[leading] : 0;
+  // Of reversed rows those of one token still ascend.
+  const std::int64_t group = of_sequence && i.m != 0 ? i.n : std::max<std::int64_t>(rows, 1);
+  for (std::int64_t row = 0; row < rows; row += group) {
+    const std::int64_t at = offset - row * row_stride;
+    if (reads)
+      tensor.read(out(tile) + row * tile.cols, at, group, tile.cols, row_stride, col_stride, who);
+    else
+      tensor.write(arena_.data() + tile.offset + row * tile.row_stride, tile.row_stride, tile.col_stride, at, group,
+                   tile.cols, row_stride, col_stride, who);
   }
+  if (reads) std::fill_n(out(tile) + rows * tile.cols, (tile.rows - rows) * tile.cols, 0.0);
 }
 
 bool Worker::execute_recurrence(const Instruction& i) {

@@ -36,6 +36,7 @@ private:
   struct Rows {
     int first, count, number;
     std::int64_t size;
+    bool reversed = false;
   };
   struct Copy {
     Tile from;

@@ -16,7 +16,7 @@ const llvm::StringMap<Op>& element_wise_ops() {
       {"tile.sigmoid", Op::sigmoid},   {"tile.softplus", Op::softplus}, {"arith.addf", Op::add},
       {"arith.subf", Op::subtract},    {"arith.mulf", Op::multiply},    {"arith.divf", Op::divide},
       {"arith.maximumf", Op::maximum}, {"arith.minimumf", Op::minimum}, {"math.fma", Op::fma},
-      {"tile.cast", Op::copy},         {"arith.truncf", Op::copy},      {"arith.extf", Op::copy},
+      {"tile.cast", Op::copy},         {"tile.convert_layout", Op::copy}, {"arith.truncf", Op::copy},      {"arith.extf", Op::copy},
   };
   return ops;
 }
@@ -194,10 +194,12 @@ bool Translator::positions(mlir::Operation* op) {
     emit(Op::chunk_begin, op, {c, reg(begin.getN())}).m = static_cast<std::int64_t>(begin.getSize());
   } else if (auto rows = mlir::dyn_cast<tile::RowsOp>(op)) {
     const auto size = mlir::cast<tile::RowsType>(rows.getRows().getType()).getSize();
-    const Rows made{new_register(), new_register(), new_register(), size};
-    emit(Op::rows, op,
-         {made.first, made.count, made.number, reg(rows.getBegin()), reg(rows.getPosition()), reg(rows.getEnd())})
-        .m = size;
+    const Rows made{new_register(), new_register(), new_register(), size, rows.getReversed()};
+    auto& instruction =
+        emit(Op::rows, op,
+             {made.first, made.count, made.number, reg(rows.getBegin()), reg(rows.getPosition()), reg(rows.getEnd())});
+    instruction.m = size;
+    instruction.n = made.reversed;
     rows_[rows.getRows()] = made;
   } else if (auto head = mlir::dyn_cast<tile::HeadOp>(op)) {
     const int coarse = define(head.getCoarse());
@@ -206,7 +208,9 @@ bool Translator::positions(mlir::Operation* op) {
     instruction.m = head.getMap() == tile::HeadMap::Tiled ? 1 : 0;
   } else if (auto slot = mlir::dyn_cast<tile::SlotOp>(op)) {
     const int target = define(slot.getSlot());
-    emit(Op::slot, op, {target, reg(slot.getN())}).memory = memory(slot.getView());
+    auto& instruction = emit(Op::slot, op, {target, reg(slot.getN())});
+    if (slot.getM()) instruction.r[2] = reg(slot.getM());
+    instruction.memory = memory(slot.getView());
   } else {
     return false;
   }
@@ -235,6 +239,7 @@ bool Translator::accesses(mlir::Operation* op) {
     instruction.memory = memory(load.getView());
     instruction.out = target;
     instruction.n = static_cast<std::int64_t>(load.getRate());
+    instruction.m = from.reversed;
   } else if (auto store = mlir::dyn_cast<tile::StoreRowsOp>(op)) {
     const auto to = rows(op, store.getRows());
     auto& instruction = emit(Op::store_rows, op, {reg(store.getBatch()), to.first, to.count});
@@ -242,6 +247,7 @@ bool Translator::accesses(mlir::Operation* op) {
     instruction.memory = memory(store.getView());
     instruction.in[0] = tile(store.getTile());
     instruction.n = rate(op, store.getRows(), instruction.in[0].rows);
+    instruction.m = to.reversed;
   } else {
     return false;
   }

@@ -32,8 +32,13 @@ void Translator::scan(tile::ScanOp scan) {
   };
   const int batch = new_register(), begin = new_register(), end = new_register(), position = new_register();
   emit(Op::sequence, at, {batch, begin, end, n});
-  const Rows rows{new_register(), new_register(), new_register(), size};
+  const Rows rows{new_register(), new_register(), new_register(), size, scan.getReversed()};
   implicit_rows_ = rows;
+  const auto find_rows = [&](int from) {
+    auto& instruction = emit(Op::rows, at, {rows.first, rows.count, rows.number, begin, from, end});
+    instruction.m = size;
+    instruction.n = rows.reversed;
+  };
 
   const auto access = [&](Op op, mlir::Value view, std::initializer_list<int> indices) -> Instruction& {
     auto& instruction = emit(op, at);
@@ -47,17 +52,19 @@ void Translator::scan(tile::ScanOp scan) {
     store.memory = memory(scan.getOutputs()[output]);
     store.in[0] = tile;
     store.n = rate(at, {}, tile.rows);
+    store.m = rows.reversed;
   };
-  const auto slot = [&](mlir::Value index) {
+  const auto slot = [&](mlir::Value index, int column = -1) {
     if (!index) return n;
     const int found = new_register();
-    emit(Op::slot, at, {found, n}).memory = memory(index);
+    emit(Op::slot, at, {found, n, column}).memory = memory(index);
     return found;
   };
+  const int last_accepted = scan.getAccepted() ? integer(Op::int_subtract, at, slot(scan.getAccepted()), one) : -1;
 
   std::vector<int> from, to;
   for (unsigned carry = 0; carry < carries; ++carry) {
-    from.push_back(slot(scan.initialIndexOf(carry)));
+    from.push_back(slot(scan.initialIndexOf(carry), last_accepted));
     to.push_back(slot(scan.finalIndexOf(carry)));
   }
   std::int64_t skip = -1;
@@ -72,7 +79,7 @@ void Translator::scan(tile::ScanOp scan) {
             integer(Op::int_compare, at, which, zero, static_cast<std::int64_t>(mlir::arith::CmpIPredicate::slt)));
     const auto present = here();
     emit(Op::jump_unless, at, {absent});
-    emit(Op::rows, at, {rows.first, rows.count, rows.number, begin, begin, end}).m = size;
+    find_rows(begin);
     for (std::size_t output = 0; output < outputs; ++output) {
       const auto [r, c] = extents(terminator->getOperand(static_cast<unsigned>(output)).getType());
       const Tile zeros = Tile::dense(pool_.allocate(r * c), r, c);
@@ -111,15 +118,45 @@ void Translator::scan(tile::ScanOp scan) {
       emit(Op::fill, at).out = tile;
   }
 
+  const auto compare = [&](mlir::arith::CmpIPredicate how, int a, int b) {
+    return integer(Op::int_compare, at, a, b, static_cast<std::int64_t>(how));
+  };
+  const auto store_state = [&](unsigned carry, mlir::Value view, int to_slot) {
+    const int which = head_of(scan.getCarryHeads()[carry]);
+    std::int64_t others = -1;
+    if (which == coarse) {
+      // Every fine head of the group holds the same carry; the first writes it.
+      const int first = tiled ? coarse : integer(Op::int_multiply, at, coarse, integer(ratio, at));
+      const int writes = compare(mlir::arith::CmpIPredicate::eq, first, fine);
+      others = here();
+      emit(Op::jump_unless, at, {writes});
+    }
+    access(Op::store, view, {to_slot, which}).in[0] = tiles_.lookup(carried[carry]);
+    if (others >= 0) code.body[static_cast<std::size_t>(others)].m = here();
+  };
+  // What the carry is once a whole number of chunks is done; after a partial one `position` lies past the end.
+  const auto store_history = [&](unsigned carry) {
+    const int every = integer(scan.everyOf(carry), at), done = integer(Op::int_subtract, at, position, begin);
+    const int number = integer(Op::int_divide, at, done, every), rest = integer(Op::int_remainder, at, done, every);
+    const int keeps = integer(Op::int_and, at, compare(mlir::arith::CmpIPredicate::sle, position, end),
+                              compare(mlir::arith::CmpIPredicate::eq, rest, zero));
+    const auto skips = here();
+    emit(Op::jump_unless, at, {keeps});
+    store_state(carry, scan.historyOf(carry),
+                slot(scan.historyIndexOf(carry), integer(Op::int_subtract, at, number, one)));
+    code.body[static_cast<std::size_t>(skips)].m = here();
+  };
+
   emit(Op::int_copy, at, {position, begin});
   const auto top = here();
   emit(Op::jump_unless_less, at, {position, end});
-  emit(Op::rows, at, {rows.first, rows.count, rows.number, begin, position, end}).m = size;
+  find_rows(position);
   for (std::size_t input = 0; input < inputs; ++input) {
     if (scan.getRates()[input] == 0) continue;
     auto& load = emit(Op::load_rows, at, {batch, rows.first, rows.count, head_of(scan.getReadHeads()[input])});
     load.memory = memory(scan.getInputs()[input]);
     load.n = scan.getRates()[input];
+    load.m = rows.reversed;
     load.out = place_value(body.getArgument(static_cast<unsigned>(input)), false);
   }
   block(body);
@@ -128,25 +165,13 @@ void Translator::scan(tile::ScanOp scan) {
   reserve(carried);
   yield(terminator->getOperands().drop_front(outputs), carried, terminator);
   emit(Op::int_add, at, {position, position, chunk});
+  for (unsigned carry = 0; carry < carries; ++carry)
+    if (scan.everyOf(carry) != 0) store_history(carry);
   emit(Op::jump, at).m = top;
   code.body[static_cast<std::size_t>(top)].m = here();
 
-  for (unsigned carry = 0; carry < carries; ++carry) {
-    const auto final = scan.finalOf(carry);
-    if (!final) continue;
-    const int which = head_of(scan.getCarryHeads()[carry]);
-    std::int64_t others = -1;
-    if (which == coarse) {
-      // Every fine head of the group holds the same carry; the first writes it.
-      const int first = tiled ? coarse : integer(Op::int_multiply, at, coarse, integer(ratio, at));
-      const int writes =
-          integer(Op::int_compare, at, first, fine, static_cast<std::int64_t>(mlir::arith::CmpIPredicate::eq));
-      others = here();
-      emit(Op::jump_unless, at, {writes});
-    }
-    access(Op::store, final, {to[carry], which}).in[0] = tiles_.lookup(carried[carry]);
-    if (others >= 0) code.body[static_cast<std::size_t>(others)].m = here();
-  }
+  for (unsigned carry = 0; carry < carries; ++carry)
+    if (const auto final = scan.finalOf(carry)) store_state(carry, final, to[carry]);
   if (skip >= 0) code.body[static_cast<std::size_t>(skip)].m = here();
 }
 

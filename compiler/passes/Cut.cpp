@@ -119,14 +119,11 @@ private:
     return values;
   }
 
-  RowsType rows_type() { return RowsType::get(scan_.getContext(), scan_.getChunk()); }
-
   Place chunk_place(KernelBuilder& kernel) {
     auto& builder = kernel.builder();
     Value c = kernel.axis(0);
     auto chunk = ChunkOp::create(builder, kernel.loc(), kernel.operand(scan_.getSequences()), c, scan_.getChunk());
-    Value rows =
-        RowsOp::create(builder, kernel.loc(), rows_type(), chunk.getBegin(), chunk.getPosition(), chunk.getEnd());
+    Value rows = kernel.rows(chunk.getBegin(), chunk.getPosition(), chunk.getEnd());
     return {chunk.getBatch(), rows, c};
   }
 
@@ -157,7 +154,9 @@ private:
       if (!body->empty()) body->back().erase();
       builder.setInsertionPointToStart(body);
       Value position = loop.getInductionVar();
-      Value rows = RowsOp::create(builder, loc, rows_type(), sequence.getBegin(), position, sequence.getEnd());
+      for (auto [i, carry] : llvm::enumerate(loop.getRegionIterArgs()))
+        kernel.store_history(i, carry, n, sequence.getBegin(), position);
+      Value rows = kernel.rows(sequence.getBegin(), position, sequence.getEnd());
       Value done = arith::SubIOp::create(builder, loc, position, sequence.getBegin());
       Value number = arith::DivSIOp::create(builder, loc, done, step);
       Place place{sequence.getBatch(), rows, arith::AddIOp::create(builder, loc, first, number)};
@@ -172,7 +171,10 @@ private:
       if (outputs_in_serial_) store_outputs(kernel, place, mapping);
       scf::YieldOp::create(builder, loc, llvm::map_to_vector(updates(), [&](Value v) { return mapping.lookup(v); }));
     }
-    for (auto [i, carry] : llvm::enumerate(loop.getResults())) kernel.store_carry(i, carry, n);
+    for (auto [i, carry] : llvm::enumerate(loop.getResults())) {
+      kernel.store_history(i, carry, n, sequence.getBegin(), sequence.getEnd());
+      kernel.store_carry(i, carry, n);
+    }
     close(kernel);
   }
 

@@ -79,14 +79,27 @@ void KernelBuilder::store_output(unsigned i, Value tile, Value batch, Value rows
                       head(mlir::cast<StringAttr>(scan_.getWriteHeads()[i]).getValue()));
 }
 
+Value KernelBuilder::rows(Value begin, Value position, Value end) {
+  auto type = RowsType::get(builder_.getContext(), static_cast<std::int64_t>(scan_.getChunk()));
+  return RowsOp::create(builder_, loc_, type, begin, position, end, scan_.getReversed());
+}
+
 // A slot read once serves every later use: nothing writes an index tensor.
-Value KernelBuilder::slot(Value index, Value n) {
+Value KernelBuilder::slot(Value index, Value n, Value column) {
   if (!index) return n;
   Value& known = slots_[index];
-  if (!known) known = SlotOp::create(builder_, loc_, operand(index), n);
+  if (!known) known = SlotOp::create(builder_, loc_, operand(index), n, column);
   return known;
 }
-Value KernelBuilder::initial_slot(unsigned i, Value n) { return slot(scan_.initialIndexOf(i), n); }
+Value KernelBuilder::initial_slot(unsigned i, Value n) {
+  Value index = scan_.initialIndexOf(i);
+  if (!index || !scan_.getAccepted()) return slot(index, n);
+  if (!last_accepted_) {
+    Value accepted = SlotOp::create(builder_, loc_, operand(scan_.getAccepted()), n, Value());
+    last_accepted_ = arith::SubIOp::create(builder_, loc_, accepted, this->index(1));
+  }
+  return slot(index, n, last_accepted_);
+}
 Value KernelBuilder::final_slot(unsigned i, Value n) { return slot(scan_.finalIndexOf(i), n); }
 
 Value KernelBuilder::load_carry(unsigned i, Value n) {
@@ -100,9 +113,27 @@ Value KernelBuilder::load_carry(unsigned i, Value n) {
 }
 
 void KernelBuilder::store_carry(unsigned i, Value tile, Value n) {
-  Value view = scan_.finalOf(i);
-  if (!view) return;
-  SmallVector<Value> indices{final_slot(i, n)};
+  if (Value view = scan_.finalOf(i)) store_state(i, tile, view, final_slot(i, n));
+}
+
+void KernelBuilder::store_history(unsigned i, Value tile, Value n, Value begin, Value position) {
+  std::int64_t every = scan_.everyOf(i);
+  if (every == 0) return;
+  Value tokens = arith::SubIOp::create(builder_, loc_, position, begin), zero = index(0), distance = index(every);
+  Value some = arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::sgt, tokens, zero);
+  Value rest = arith::RemSIOp::create(builder_, loc_, tokens, distance);
+  Value whole = arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::eq, rest, zero);
+  Value keeps = arith::AndIOp::create(builder_, loc_, some, whole);
+  Value number =
+      arith::SubIOp::create(builder_, loc_, arith::DivSIOp::create(builder_, loc_, tokens, distance), index(1));
+  // Where nothing is kept the slot of the first state is read, which always exists, and not used.
+  Value column = arith::SelectOp::create(builder_, loc_, keeps, number, zero);
+  Value slot = SlotOp::create(builder_, loc_, operand(scan_.historyIndexOf(i)), n, column);
+  store_state(i, tile, scan_.historyOf(i), arith::SelectOp::create(builder_, loc_, keeps, slot, index(-1)));
+}
+
+void KernelBuilder::store_state(unsigned i, Value tile, Value view, Value slot) {
+  SmallVector<Value> indices{slot};
   StringRef axis_name = mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue();
   if (Value at = head(axis_name)) {
     if (axis_name != scan_.getAxis() && scan_.getHeadRatio() != 1) {

@@ -40,6 +40,11 @@ public:
   mlir::Value load_carry(unsigned i, mlir::Value n);
   /// The end of carry i; nothing where it has no final tensor.
   void store_carry(unsigned i, mlir::Value tile, mlir::Value n);
+  /// History state number `(position - begin) / every - 1` of carry i, where `position` is a multiple of `every` above
+  /// `begin`; nothing elsewhere, or where it keeps no history.
+  void store_history(unsigned i, mlir::Value tile, mlir::Value n, mlir::Value begin, mlir::Value position);
+  /// The rows of the scan's chunk at `position`, in the scan's direction.
+  mlir::Value rows(mlir::Value begin, mlir::Value position, mlir::Value end);
   /// The slot that carry i of sequence n starts from or ends in, as an index value.
   mlir::Value initial_slot(unsigned i, mlir::Value n);
   mlir::Value final_slot(unsigned i, mlir::Value n);
@@ -51,7 +56,8 @@ public:
   llvm::SmallVector<mlir::Value> drop_unused_arguments(llvm::ArrayRef<mlir::Value> operands);
 
 private:
-  mlir::Value slot(mlir::Value index, mlir::Value n);
+  mlir::Value slot(mlir::Value index, mlir::Value n, mlir::Value column = {});
+  void store_state(unsigned i, mlir::Value tile, mlir::Value view, mlir::Value slot);
 
   tile::ScanOp scan_;
   tile::KernelOp kernel_;
@@ -61,6 +67,7 @@ private:
   unsigned head_axis_ = ~0u;
   llvm::StringMap<mlir::Value> heads_;
   llvm::DenseMap<mlir::Value, mlir::Value> slots_;
+  mlir::Value last_accepted_;
 };
 
 }  // namespace latile

@@ -35,6 +35,11 @@ void store_carries(KernelBuilder& kernel, ValueRange carries, Value n) {
   for (auto [i, carry] : llvm::enumerate(carries)) kernel.store_carry(i, carry, n);
 }
 
+// A chunk begins by keeping the carries that the one before it left: they lie in memory then, in one place.
+void store_history(KernelBuilder& kernel, ValueRange carries, Value n, Value begin, Value position) {
+  for (auto [i, carry] : llvm::enumerate(carries)) kernel.store_history(i, carry, n, begin, position);
+}
+
 void emit_loop(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, Value n, SequenceOp sequence) {
   auto& builder = kernel.builder();
   auto carries = load_carries(kernel, scan, n);
@@ -45,11 +50,12 @@ void emit_loop(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, Va
     Block* body = loop.getBody();
     if (!body->empty()) body->back().erase();
     builder.setInsertionPointToStart(body);
-    Value rows = RowsOp::create(builder, kernel.loc(), RowsType::get(builder.getContext(), scan.getChunk()),
-                                sequence.getBegin(), loop.getInductionVar(), sequence.getEnd());
+    store_history(kernel, loop.getRegionIterArgs(), n, sequence.getBegin(), loop.getInductionVar());
+    Value rows = kernel.rows(sequence.getBegin(), loop.getInductionVar(), sequence.getEnd());
     auto next = emit_chunk(kernel, scan, constants, loop.getRegionIterArgs(), sequence.getBatch(), rows);
     scf::YieldOp::create(builder, kernel.loc(), next);
   }
+  store_history(kernel, loop.getResults(), n, sequence.getBegin(), sequence.getEnd());
   store_carries(kernel, loop.getResults(), n);
 }
 
@@ -72,8 +78,7 @@ Value is_absent(KernelBuilder& kernel, ScanOp scan, Value n) {
 void emit_step(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, Value n, SequenceOp sequence) {
   auto& builder = kernel.builder();
   OpBuilder::InsertionGuard guard(builder);
-  Value rows = RowsOp::create(builder, kernel.loc(), RowsType::get(builder.getContext(), scan.getChunk()),
-                              sequence.getBegin(), sequence.getBegin(), sequence.getEnd());
+  Value rows = kernel.rows(sequence.getBegin(), sequence.getBegin(), sequence.getEnd());
   if (Value absent = is_absent(kernel, scan, n)) {
     auto branch = scf::IfOp::create(builder, kernel.loc(), absent, /*withElseRegion=*/true);
     builder.setInsertionPointToStart(branch.thenBlock());
