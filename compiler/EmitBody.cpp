@@ -320,8 +320,9 @@ Lowered BodyEmitter::emit_node(int id) {
   case Op::inverse_unit_lower: return whole(tile::InverseUnitLowerOp::create(b, loc, type, v[0]));
   case Op::cummax: return whole(tile::CummaxOp::create(b, loc, type, v[0], v[1]));
   case Op::prev: return whole(tile::PrevOp::create(b, loc, type, v[0], v[1], false));
-  case Op::kron_rows: return whole(tile::KronRowsOp::create(b, loc, type, v[0]));
-  case Op::lookup: return whole(tile::LookupOp::create(b, loc, type, tile::TableKind::Fenwick, v[0], false));
+  case Op::kron_rows: return whole(tile::KronRowsOp::create(b, loc, type, v[0], v.size() > 1 ? v[1] : Value()));
+  case Op::lookup: return whole(tile::LookupOp::create(b, loc, type, tile::TableKind::Fenwick, v[0],
+                                                  v.size() > 1 ? v[1] : Value(), false));
   case Op::affine_scan: return whole(tile::AffineScanOp::create(b, loc, type, v[0], v[1], v[2], false));
   case Op::logcumsumexp: return whole(tile::LogcumsumexpOp::create(b, loc, type, v[0], v[1]));
   case Op::decayed_scores:

@@ -55,6 +55,7 @@ Operands tanh(B b, math::TanhOp op, Value g) {
   Value y = op.getResult();
   return {b.mul(g, b.sub(b.constant(1, b.type(y)), b.mul(y, y)))};
 }
+Operands floor(B, math::FloorOp, Value) { return {Value()}; }
 
 template <typename Op, auto build> void attach(MLIRContext* context) {
   Op::template attachInterface<Model<Op, build>>(*context);
@@ -68,7 +69,7 @@ void attach_elementwise_adjoints(MLIRContext* context) {
   attach<arith::MinimumFOp, min>(context), attach<arith::SelectOp, select>(context);
   attach<math::ExpOp, exp>(context), attach<math::Exp2Op, exp2>(context), attach<math::LogOp, log>(context);
   attach<math::Log2Op, log2>(context), attach<math::SqrtOp, sqrt>(context), attach<math::RsqrtOp, rsqrt>(context);
-  attach<math::TanhOp, tanh>(context);
+  attach<math::TanhOp, tanh>(context), attach<math::FloorOp, floor>(context);
 }
 
 }  // namespace latile::tile

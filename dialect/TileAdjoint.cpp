@@ -74,7 +74,10 @@ Operands DiagonalOp::buildAdjoint(OpBuilder& builder, Value upstream) {
   return {b.sum(b.mul(upstream, diagonal), 1)};
 }
 Operands LookupOp::buildAdjoint(OpBuilder& builder, Value upstream) {
-  return {LookupOp::create(builder, getLoc(), getX().getType(), getTable(), upstream, !getTransposed())};
+  Operands gradients{
+      LookupOp::create(builder, getLoc(), getX().getType(), getTable(), upstream, getFrom(), !getTransposed())};
+  if (getFrom()) gradients.push_back(Value());
+  return gradients;
 }
 
 // Arithmetic.
@@ -106,13 +109,31 @@ Operands DotOp::buildAdjoint(OpBuilder& builder, Value upstream) {
   return {b.dot(narrow, b.transpose(getB()), getPrecise()), b.dot(b.transpose(getA()), narrow, getPrecise())};
 }
 Operands KronRowsOp::buildAdjoint(OpBuilder& builder, Value upstream) {
+  if (Value y = getY()) {
+    // Sums over one factor's entries as products with 0 and 1: what repeats the other factor, transposed.
+    AdjointBuilder b(builder, getLoc());
+    auto type = b.type(upstream);
+    int64_t rows = type.getDimSize(0), K = getX().getType().getDimSize(1), L = getY().getType().getDimSize(1);
+    auto tile = [&](int64_t r, int64_t c) { return RankedTensorType::get({r, c}, type.getElementType()); };
+    auto ones = [&](int64_t r, int64_t c) { return b.constant(1, tile(r, c)); };
+    auto unit = [&](int64_t n) { return DiagonalOp::create(builder, getLoc(), tile(n, n), ones(n, 1)); };
+    auto kron = [&](Value x, Value with, int64_t r) {
+      return KronRowsOp::create(builder, getLoc(), tile(r, K * L), x, with);
+    };
+    auto sums = [&](Value x, Value repeat, int64_t n) {
+      Value flipped = TransposeOp::create(builder, getLoc(), tile(K * L, n), repeat);
+      return Value(DotOp::create(builder, getLoc(), tile(rows, n), x, flipped, /*precise=*/true));
+    };
+    return {sums(b.mul(upstream, kron(ones(rows, K), y, rows)), kron(unit(K), ones(K, L), K), K),
+            sums(b.mul(upstream, kron(getX(), ones(rows, L), rows)), kron(ones(L, K), unit(L), L), L)};
+  }
   return {ContractKronOp::create(builder, getLoc(), getX().getType(), upstream, getX())};
 }
 Operands ContractKronOp::buildAdjoint(OpBuilder& builder, Value upstream) {
   // out = (M + Mᵀ) x for each row: dM is g ⊗ x + x ⊗ g, which kron_rows gives as (g + x)⊗² − g⊗² − x⊗².
   AdjointBuilder b(builder, getLoc());
   auto type = getM().getType();
-  auto square = [&](Value v) -> Value { return KronRowsOp::create(builder, getLoc(), type, v); };
+  auto square = [&](Value v) -> Value { return KronRowsOp::create(builder, getLoc(), type, v, Value()); };
   Value dm = b.sub(b.sub(square(b.add(upstream, getX())), square(upstream)), square(getX()));
   return {dm, ContractKronOp::create(builder, getLoc(), upstream.getType(), getM(), upstream)};
 }

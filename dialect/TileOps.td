@@ -163,14 +163,15 @@ def Tile_DiagonalOp : Tile_Pure<"diagonal"> {
 def Tile_LookupOp : Tile_Pure<"lookup"> {
   let summary = "entry (i, j) is x(i, table(i, j)), for j <= i; 0 elsewhere";
   let description = [{
-    fenwick: 0 on the diagonal, else 1 + the number of the highest bit in which i and j differ. `transposed` marks the
+    fenwick: 0 on the diagonal, else 1 + the number of the highest bit in which i and j differ. Both count from `from`,
+    a [1,1] tile with a whole number; without it from 0. What no column stands for is 0. `transposed` marks the
     adjoint: entry (i, l) is the sum of x(i, j) over those j <= i with table(i, j) = l.
 
     Example: `%w = tile.lookup fenwick %lambda : tensor<64x7xf32> -> tensor<64x64xf32>`.
   }];
-  let arguments = (ins Tile_Table:$table, Tile_F32Tile:$x, UnitAttr:$transposed);
+  let arguments = (ins Tile_Table:$table, Tile_F32Tile:$x, Optional<Tile_F32Tile>:$from, UnitAttr:$transposed);
   let results = (outs Tile_F32Tile:$tile);
-  let assemblyFormat = "$table $x (`transposed` $transposed^)? attr-dict `:` type($x) `->` type($tile)";
+  let assemblyFormat = "$table $x (`from` $from^ `:` type($from))? (`transposed` $transposed^)? attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
 }
 
@@ -218,11 +219,11 @@ def Tile_DotOp : Tile_Pure<"dot"> {
   let hasVerifier = 1;
 }
 def Tile_KronRowsOp : Tile_Pure<"kron_rows"> {
-  let summary = "[C,K] to [C,K·K]: each row times itself, entry k·K + l is x_k x_l";
+  let summary = "[C,K] and [C,L] to [C,K·L]: rows times rows, entry k·L + l is x_k y_l; without y it is x";
   let description = "Example: `%p = tile.kron_rows %k : tensor<64x16xf32> -> tensor<64x256xf32>`.";
-  let arguments = (ins Tile_F32Tile:$x);
+  let arguments = (ins Tile_F32Tile:$x, Optional<Tile_F32Tile>:$y);
   let results = (outs Tile_F32Tile:$tile);
-  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($tile)";
+  let assemblyFormat = "$x (`,` $y^ `:` type($y))? attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
 }
 def Tile_ContractKronOp : Tile_Pure<"contract_kron", [AllTypesMatch<["x", "tile"]>]> {
