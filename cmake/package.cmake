@@ -1,6 +1,6 @@
 # liblatile, one shared library with all of it, and its installation.
 set(latile_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_emit latile_passes latile_host
-  latile_dialect latile_runtime latile_records latile_ops latile_dsl)
+  latile_dialect latile_layout latile_runtime latile_records latile_ops latile_dsl)
 add_library(latile SHARED ${PROJECT_SOURCE_DIR}/compiler/Library.cpp)
 set(whole -Wl,--whole-archive)
 foreach(part ${latile_parts})

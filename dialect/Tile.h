@@ -17,6 +17,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "dialect/TileDialect.h.inc"
 #include "dialect/TileEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/TileAttributes.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialect/TileInterfaces.h.inc"
 #include "dialect/TileTypes.h.inc"

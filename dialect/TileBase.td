@@ -23,6 +23,7 @@ def Tile_Dialect : Dialect {
     linear attention needs, and kernels with a grid, loads and stores.
   }];
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let extraClassDeclaration = "void registerTypes();";
   let hasCanonicalizer = 1;
@@ -64,6 +65,21 @@ def Tile_RowsType : Tile_Type<"Rows", "rows"> {
   let summary = "the rows of one chunk: first row, count of valid rows (at most C), chunk number";
   let parameters = (ins "int64_t":$size);
   let assemblyFormat = "`<` $size `>`";
+}
+
+def Tile_LayoutAttr : AttrDef<Tile_Dialect, "Layout"> {
+  let mnemonic = "layout";
+  let summary = "which register, lane and warp holds which element of a tile";
+  let description = [{
+    The encoding of a tile type in a kernel for a GPU, in the text form of `codegen/simt/Layout.h`: bases of the bits of
+    register, lane and warp, low to high, then repetitions. It carries no meaning, only a place. A layout may be larger
+    than its tile (padding).
+
+    Example: `tensor<16x8xf32, #tile.layout<"r:C1 R8 l:C2 C4 R1 R2 R4">>`.
+  }];
+  let parameters = (ins StringRefParameter<>:$text);
+  let assemblyFormat = "`<` $text `>`";
+  let genVerifyDecl = 1;
 }
 
 def Tile_AnyTile : Type<And<[CPred<"::mlir::isa<::mlir::RankedTensorType>($_self)">,

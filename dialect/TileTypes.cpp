@@ -1,4 +1,5 @@
-// Types: text form and invariants.
+// Types and attributes: text form and invariants.
+#include "codegen/simt/Layout.h"
 #include "dialect/Tile.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -8,12 +9,30 @@ using namespace latile::tile;
 
 #define GET_TYPEDEF_CLASSES
 #include "dialect/TileTypes.cpp.inc"
+// Generated code leaves parameters unused.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/TileAttributes.cpp.inc"
+#pragma GCC diagnostic pop
 
 void TileDialect::registerTypes() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialect/TileTypes.cpp.inc"
       >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/TileAttributes.cpp.inc"
+      >();
+}
+
+LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> error, StringRef text) {
+  std::string why;
+  auto layout = latile::simt::Layout::parse(text, &why);
+  if (!layout) return error() << "no layout: " << why;
+  if (layout->text() != text) return error() << "this layout is written \"" << layout->text() << "\"";
+  return success();
 }
 
 Type ViewType::parse(AsmParser& parser) {
