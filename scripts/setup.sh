@@ -16,7 +16,7 @@ esac
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22 liblld-22-dev clang-format-22
   cmake ninja-build g++ python3 git
-  doctest-dev libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libzstd-dev zlib1g-dev libboost-dev
+  doctest-dev libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libzstd-dev zlib1g-dev libboost-dev libboost-context-dev
 )
 
 install_missing() {
