@@ -74,7 +74,7 @@ latile_status latile_plan_workspace(const latile_plan* plan, const int64_t* dims
     plan->signature.check_dims(dims);
     const std::size_t total = plan->program.layout(plan->signature, dims).total;
     if (bytes != nullptr) *bytes = total;
-    if (alignment != nullptr) *alignment = kWorkspaceAlignment;
+    if (alignment != nullptr) *alignment = plan->program.workspace_alignment();
   });
 }
 
@@ -116,7 +116,10 @@ latile_status latile_run(const latile_plan* plan, const latile_args* args, latil
   return guarded(error, [&] {
     need(plan, "plan");
     need(args, "latile_args");
-    plan->context->pool.run(prepare(*plan, *args));
+    if (plan->program.on_device)
+      launch(*plan, *args);
+    else
+      plan->context->pool.run(prepare(*plan, *args));
   });
 }
 
@@ -137,6 +140,8 @@ latile_status latile_run_part(const latile_plan* plan, const latile_args* args, 
     need(plan, "plan");
     need(args, "latile_args");
     need(team, "team");
+    if (plan->program.on_device)
+      fail(LATILE_UNSUPPORTED, "{}: a plan on a device takes no team of threads; call latile_run", plan->signature.op);
     if (thread < 0 || thread >= team->threads)
       fail(LATILE_BAD_ARGUMENT, "thread {} is not in the team; its threads are 0 to {}", thread, team->threads - 1);
   });

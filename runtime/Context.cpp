@@ -51,10 +51,25 @@ private:
 Context::Context(const latile_context_desc& desc)
     : isa(HostIsa::native()), pool(pool_threads(desc.host_threads)), log(desc.log), log_user(desc.log_user),
       installed(installed_compiler()), cache(desc.cache_dir != nullptr ? desc.cache_dir : Cache::default_folder(),
-                                             [this](int level, const std::string& text) { say(level, text); }) {
+                                             [this](int level, const std::string& text) { say(level, text); }),
+      check_indices((desc.flags & LATILE_CHECK_DEVICE_INDICES) != 0) {
+  if ((desc.flags & ~LATILE_CHECK_DEVICE_INDICES) != 0)
+    fail(LATILE_UNSUPPORTED, "latile_context_desc.flags is {:#x}; only {:#x} is known", desc.flags,
+         LATILE_CHECK_DEVICE_INDICES);
   if (const std::string complaint = host_isa_complaint(); !complaint.empty()) say(LATILE_LOG_WARNING, complaint);
   if (installed != nullptr) names = installed->operators();
   rows.resize(names.size());
+}
+
+std::shared_ptr<Device> Context::device(latile_device which) {
+  if (which.type == LATILE_CPU) {
+    if (which.id == 0) return nullptr;
+    fail(LATILE_NO_DEVICE, "there is no CPU device {}; the host is {{LATILE_CPU, 0}}", which.id);
+  }
+  const std::lock_guard lock(device_mutex);
+  std::shared_ptr<Device>& slot = devices[{which.type, which.id}];
+  if (!slot) slot = find_device(which);
+  return slot;
 }
 
 void Context::say(int level, const std::string& text) const {
@@ -91,7 +106,7 @@ std::shared_ptr<Context::Entry> Context::entry(const std::string& key) {
   return slot;
 }
 
-Context::Found Context::find(const Specialisation& specialisation,
+Context::Found Context::find(const Specialisation& specialisation, const std::shared_ptr<Device>& device,
                              const std::function<std::string(const Code&)>& fits) {
   Stopwatch watch;
   Found found;
@@ -100,7 +115,9 @@ Context::Found Context::find(const Specialisation& specialisation,
                                           {"specialisation", nlohmann::json::parse(specialisation.json())}})
                               .dump();
   found.key = Cache::digest(key);
-  const std::shared_ptr<Entry> shared = entry(key);
+  // Two devices of one target share an entry of the cache, but each has loaded the code for itself.
+  const std::shared_ptr<Entry> shared =
+      entry(device ? fmt::format("{} {}", key, static_cast<void*>(device.get())) : key);
   const std::lock_guard lock(shared->mutex);
   found.source = "memory";
   found.code = shared->code.lock();
@@ -110,10 +127,23 @@ Context::Found Context::find(const Specialisation& specialisation,
   const auto adopt = [&](Artifact&& artifact) -> std::string {
     auto code = std::make_shared<Code>();
     std::string why;
-    code->module = Module::load(artifact.binary, why);
+    if (artifact.target.starts_with("host") ? device != nullptr : !device || artifact.target != device->target())
+      return fmt::format("it is for {}, not for {}", artifact.target, device ? device->target() : "the host");
+    if (device) {
+      code->device = device;
+      try {
+        code->device_module = device->load(artifact);
+      } catch (const Failure& failure) {
+        // Of a driver that refuses fresh code the caller gets to know its own words.
+        if (std::string_view(found.source) != "cache") throw;
+        why = failure.text;
+      }
+    } else {
+      code->module = Module::load(artifact.binary, why);
+    }
     artifact.binary.clear();
     code->artifact = std::move(artifact);
-    if (code->module) why = fits(*code);
+    if (why.empty()) why = fits(*code);
     found.stages.push_back({"load", watch.lap()});
     if (why.empty()) shared->code = found.code = std::move(code);
     return why;

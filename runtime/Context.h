@@ -24,7 +24,9 @@ public:
     std::vector<StageTime> stages;
   };
   /// `fits` says whether code can serve the plan (empty) or why not; a cache entry that does not is replaced.
-  Found find(const Specialisation& specialisation, const std::function<std::string(const Code&)>& fits);
+  /// `device`: null for the host.
+  Found find(const Specialisation& specialisation, const std::shared_ptr<Device>& device,
+             const std::function<std::string(const Code&)>& fits);
 
   const std::vector<std::string>& operators() const { return names; }
   const std::string& operator_json(std::size_t index);
@@ -33,6 +35,10 @@ public:
   void say(int level, const std::string& text) const;
   /// The most threads that a run is shared by: the pool's, or without one what a caller may bring.
   int thread_limit() const;
+
+  /// The device, made at its first use and kept; null for the host. Throws NO_DEVICE.
+  std::shared_ptr<Device> device(latile_device which);
+  bool checks_device_indices() const { return check_indices; }
 
   const HostIsa isa;
   Pool pool;
@@ -53,6 +59,9 @@ private:
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<Entry>> entries;
   std::vector<std::unique_ptr<std::string>> rows;
+  bool check_indices;
+  std::mutex device_mutex;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::shared_ptr<Device>> devices;
 };
 
 }  // namespace latile::runtime

@@ -27,14 +27,6 @@ void check_pointers(const latile_plan_desc& desc) {
   for (std::size_t i = 0; i < desc.tensor_count; ++i) need(desc.tensors[i].name != nullptr, "tensors[].name");
 }
 
-void check_device(const latile_plan_desc& desc) {
-  if (desc.device.type == LATILE_CPU && desc.device.id == 0) return;
-  if (desc.device.type == LATILE_CPU)
-    fail(LATILE_NO_DEVICE, "{}: there is no CPU device {}; the host is {{LATILE_CPU, 0}}", desc.op, desc.device.id);
-  fail(LATILE_NO_DEVICE, "{}: this build has no target for device type {}; use {{LATILE_CPU, 0}}", desc.op,
-       desc.device.type);
-}
-
 Mode parse_mode(const latile_plan_desc& desc) {
   const std::string mode = desc.mode;
   for (Mode known : {Mode::prefill, Mode::recurrent, Mode::step})
@@ -59,7 +51,7 @@ void check_mode(const OperatorInfo& info, Mode mode) {
   if (mode == Mode::prefill && !info.no_prefill.empty())
     fail(LATILE_UNSUPPORTED, "{}: mode prefill is not offered with these options: {}; use mode recurrent", info.name,
          info.no_prefill);
-  if (mode == Mode::prefill ? info.has_chunk : info.has_reference) return;
+  if (mode == Mode::prefill ? info.has_prefill() : info.has_reference) return;
   fail(LATILE_UNSUPPORTED, "{}: mode {} needs a {} body, which the operator does not have", info.name,
        latile::name(mode), mode == Mode::prefill ? "chunk" : "reference");
 }
@@ -80,12 +72,12 @@ void fill_scalars(const OperatorInfo& info, const Specialisation& specialisation
 
 }  // namespace
 
-Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostIsa& native) {
+Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostIsa& native,
+                   const std::string& device_target) {
   check_pointers(desc);
   check_operator(compiler, desc.op);
   const Mode mode = parse_mode(desc);
-  check_device(desc);
-  if (native.level == "none")
+  if (device_target.empty() && native.level == "none")
     fail(LATILE_NO_DEVICE, "{}: this CPU lacks AVX2, FMA or F16C, which the host target needs (x86-64-v3)", desc.op);
 
   Described described;
@@ -93,7 +85,10 @@ Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostI
   Specialisation& specialisation = described.specialisation;
   signature.op = specialisation.op = desc.op;
   specialisation.mode = mode;
-  specialisation.isa = native;
+  if (device_target.empty())
+    specialisation.isa = native;
+  else
+    specialisation.device = device_target;  // and the level stays at its default: it does not shape the code
 
   Options options = split_options(desc, native, specialisation);
   Names bound;

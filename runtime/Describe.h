@@ -13,8 +13,10 @@ struct Described {
 /// Limits of inner dimensions, such as K and V.
 inline constexpr std::int64_t kMinInner = 8, kMaxInner = 512;
 
-/// Checks all of `desc` against the operator; throws Failure. `native` is the level for option host_isa = native.
-Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostIsa& native);
+/// Checks all of `desc` against the operator; throws Failure. `native` is the level for option host_isa = native;
+/// `device_target` what the device's code is compiled for, empty for the host.
+Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostIsa& native,
+                   const std::string& device_target);
 
 /// The operator's options and tensors under any setting of its options, found by trying each value of each in turn.
 struct Row {

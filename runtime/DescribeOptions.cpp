@@ -62,6 +62,14 @@ Options split_options(const latile_plan_desc& desc, const HostIsa& native, Speci
     if (name == "head_map") {
       if (value != "grouped" && value != "tiled") refuse(desc.op, name, value, "grouped or tiled");
       specialisation.tiled_heads = value == "tiled";
+    } else if (name == "reverse") {
+      if (!truth(value) && value != "false" && value != "0") refuse(desc.op, name, value, "true or false");
+      specialisation.reversed = truth(value);
+      if (specialisation.reversed && specialisation.mode == Mode::step)
+        fail(LATILE_BAD_ARGUMENT,
+             "{}: option reverse is true, but mode step takes one token, which has no order; leave "
+             "it out",
+             desc.op);
     } else if (name == "chunk_size") {
       if (value != "auto" && value != "16" && value != "32" && value != "64")
         refuse(desc.op, name, value, "auto, 16, 32 or 64");
@@ -69,6 +77,9 @@ Options split_options(const latile_plan_desc& desc, const HostIsa& native, Speci
       if (specialisation.mode == Mode::prefill) specialisation.chunk = integer(value).value_or(0);
     } else if (name == "host_isa") {
       HostIsa isa;
+      if (desc.device.type != LATILE_CPU)
+        fail(LATILE_BAD_ARGUMENT, "{}: option host_isa is {}, but the plan is not for the host; leave it out", desc.op,
+             value);
       if (value == "native") continue;
       if (!HostIsa::named(value, isa)) refuse(desc.op, name, value, "native, x86-64-v3, avx512, avx512bf16 or amx");
       if (!host_supports(isa))
@@ -86,7 +97,7 @@ void check_options(const OperatorInfo& info, const Options& options) {
   for (const auto& [name, value] : options) {
     const OptionInfo* option = find(info, name);
     if (option == nullptr) {
-      std::vector<std::string> known = {"head_map", "chunk_size", "host_isa"};
+      std::vector<std::string> known = {"head_map", "reverse", "chunk_size", "host_isa"};
       for (const OptionInfo& candidate : info.options) known.push_back(candidate.name);
       fail(LATILE_BAD_ARGUMENT, "{}: there is no option '{}' with these settings{}", info.name, name,
            suggestion(name, known));

@@ -37,11 +37,11 @@ std::string suggestion(const std::string& wanted, const std::vector<std::string>
   return fmt::format("; there are: '{}'", fmt::join(candidates, "', '"));
 }
 
-void fill(latile_error* error, latile_status status, const std::string& text) noexcept {
+void fill(latile_error* error, latile_status status, const std::string& text, std::int32_t driver_code) noexcept {
   if (error == nullptr) return;
   const std::size_t room = std::min(error->size, sizeof(latile_error));
   if (room >= offsetof(latile_error, driver_code)) error->status = status;
-  if (room >= offsetof(latile_error, text)) error->driver_code = 0;
+  if (room >= offsetof(latile_error, text)) error->driver_code = driver_code;
   if (room <= offsetof(latile_error, text)) return;
   std::size_t length = std::min(text.size(), room - offsetof(latile_error, text) - 1);
   // Never end within a UTF-8 sequence.

@@ -5,12 +5,14 @@
 
 using namespace latile::runtime;
 
-latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc& desc) : context(std::move(shared)) {
+latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc& desc)
+    : context(std::move(shared)), device(desc.device) {
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   };
-  Described described = describe(context->compiler(), desc, context->isa);
+  const std::shared_ptr<Device> on = context->device(device);
+  Described described = describe(context->compiler(), desc, context->isa, on ? on->target() : "");
   signature = std::move(described.signature);
   const double describing = elapsed();
 
@@ -19,7 +21,7 @@ latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc
     program = Program::bind(candidate, signature, context->thread_limit(), why);
     return why;
   };
-  Context::Found found = context->find(described.specialisation, fits);
+  Context::Found found = context->find(described.specialisation, on, fits);
   code = std::move(found.code);
   if (program.kernels.empty())
     if (const std::string why = fits(*code); !why.empty()) fail(LATILE_INTERNAL, "{}: {}", signature.op, why);

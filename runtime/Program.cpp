@@ -34,7 +34,8 @@ bool count(const Signature& signature, const std::string& name, Count& found) {
 
 Program Program::bind(const Code& code, const Signature& signature, int threads, std::string& why) {
   Program program;
-  program.threads = threads;
+  program.on_device = code.device != nullptr;
+  program.threads = program.on_device ? 1 : threads;
   const auto wrong = [&](std::string text) {
     why = std::move(text);
     return Program();
@@ -46,16 +47,25 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
   };
   for (const WorkspaceTensor& tensor : code.artifact.workspace) {
     BoundWorkspace bound{{}, tensor.rows, tensor.cols, tensor.element_bytes};
-    if (!count(signature, tensor.axis, bound.heads) || bound.heads.chunks || tensor.rows <= 0 || tensor.cols <= 0 ||
-        tensor.element_bytes <= 0 || !set_chunk(tensor.chunk))
+    const bool axis = tensor.axis.empty() || (count(signature, tensor.axis, bound.heads) && !bound.heads.chunks);
+    if (!axis || tensor.rows <= 0 || tensor.cols <= 0 || tensor.element_bytes <= 0 || !set_chunk(tensor.chunk))
       return wrong(fmt::format("workspace tensor {} has a shape that no run has", tensor.name));
     program.workspace.push_back(bound);
   }
   std::size_t block = round_up(code.artifact.kernels.size() * sizeof(Launch), kLine);
   for (const KernelFacts& facts : code.artifact.kernels) {
     BoundKernel kernel;
-    kernel.entry = reinterpret_cast<HostKernel>(code.module->symbol(facts.symbol));
-    if (kernel.entry == nullptr) return wrong(fmt::format("there is no kernel {} in the code", facts.symbol));
+    kernel.symbol = facts.symbol;
+    if (program.on_device) {
+      if (facts.threads < 1 || facts.threads > 1024 || facts.slices < 1)
+        return wrong(
+            fmt::format("kernel {} has {} threads a block and {} slices", facts.symbol, facts.threads, facts.slices));
+      kernel.on_device = code.device_module->kernel(facts);
+      kernel.threads = facts.threads, kernel.slices = facts.slices, kernel.shared_bytes = facts.shared_bytes;
+    } else {
+      kernel.entry = reinterpret_cast<HostKernel>(code.module->symbol(facts.symbol));
+      if (kernel.entry == nullptr) return wrong(fmt::format("there is no kernel {} in the code", facts.symbol));
+    }
     for (const std::string& axis : facts.grid) {
       if (!count(signature, axis, kernel.grid.emplace_back()))
         return wrong(fmt::format("kernel {} has a grid over {}, which the plan does not know", facts.symbol, axis));
@@ -95,13 +105,21 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
         return wrong(fmt::format("kernel {} reads scalar {}, which the operator does not have", facts.symbol, scalar));
       kernel.scalars.push_back(static_cast<int>(found - signature.scalars.begin()));
     }
-    kernel.sequences_first = signature.ragged() && !facts.grid.empty() && facts.grid.front() == "N";
+    kernel.sequences_first =
+        !program.on_device && signature.ragged() && !facts.grid.empty() && facts.grid.front() == "N";
     program.orders_sequences |= kernel.sequences_first;
     program.arena_bytes = std::max(program.arena_bytes, facts.arena_bytes);
-    block += (kernel.views.size() + kernel.integers + kernel.scalars.size()) * sizeof(std::int64_t);
+    const std::size_t parameters = kernel.views.size() + kernel.integers + kernel.scalars.size();
+    if (program.on_device && parameters > kMaxParameters)
+      return wrong(
+          fmt::format("kernel {} has {} parameters; a device takes {}", facts.symbol, parameters, kMaxParameters));
+    block += parameters * sizeof(std::int64_t);
     program.kernels.push_back(std::move(kernel));
   }
-  program.launch_bytes = round_up(block, kLine);
+  if (program.on_device && program.kernels.size() > kMaxLaunches)
+    return wrong(
+        fmt::format("there are {} kernels; a device plan has at most {}", program.kernels.size(), kMaxLaunches));
+  program.launch_bytes = program.on_device ? 0 : round_up(block, kLine);
   return program;
 }
 
@@ -110,9 +128,10 @@ std::int64_t Program::most_chunks(const Signature& signature, const std::int64_t
   const Wide rows = static_cast<Wide>(signature.rows.at(dims)),
              sequences = static_cast<Wide>(signature.sequences.at(dims));
   const Wide length = static_cast<Wide>(chunk);
-  // Each of N sequences rounds up on its own: at most C - 1 rows more.
-  const Wide chunks =
-      signature.ragged() ? (rows + sequences * (length - 1)) / length : sequences * ((rows + length - 1) / length);
+  // Each of N sequences rounds up on its own: at most C - 1 rows more. A device finds a chunk's place in the table
+  // without a sum over the sequences before it, which leaves some places empty: T / C + N of them.
+  const Wide ragged = on_device ? rows / length + sequences : (rows + sequences * (length - 1)) / length;
+  const Wide chunks = signature.ragged() ? ragged : sequences * ((rows + length - 1) / length);
   if (chunks > static_cast<Wide>(INT64_MAX))
     fail(LATILE_BAD_SHAPE, "{}: the run would have more than 2^63 chunks at these dimensions", signature.op);
   return static_cast<std::int64_t>(chunks);
@@ -125,11 +144,14 @@ std::size_t Program::workspace_tensor_bytes(std::size_t index, const Sizes& size
     bytes *= static_cast<Wide>(factor);
     if (bytes > static_cast<Wide>(INT64_MAX)) return INT64_MAX;  // the sum in layout() refuses it
   }
-  return static_cast<std::size_t>(round_up_wide(bytes, kLine));
+  return static_cast<std::size_t>(round_up_wide(bytes, on_device ? kDeviceAlignment : kLine));
 }
 
 WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* dims) const {
   const Sizes sizes{dims, most_chunks(signature, dims)};
+  const auto refuse_bytes = [&] {
+    fail(LATILE_BAD_SHAPE, "{}: the workspace would have more than 2^63 bytes at these dimensions", signature.op);
+  };
   WorkspaceLayout layout;
   Wide items = 1;
   for (const BoundKernel& kernel : kernels) {
@@ -139,14 +161,27 @@ WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* 
       if (of_kernel > static_cast<Wide>(INT64_MAX))
         fail(LATILE_BAD_SHAPE, "{}: the run would have more than 2^63 work items at these dimensions", signature.op);
     }
+    if (on_device && of_kernel * static_cast<Wide>(kernel.slices) > static_cast<Wide>(kMaxBlocks))
+      fail(LATILE_BAD_SHAPE,
+           "{}: the run would have {} blocks at these dimensions; a device's grid has at most {}; "
+           "split the batch",
+           signature.op, static_cast<std::uint64_t>(of_kernel) * static_cast<std::uint64_t>(kernel.slices), kMaxBlocks);
     items = std::max(items, of_kernel);
   }
   layout.parts = static_cast<int>(std::min(items, static_cast<Wide>(threads)));
   layout.arena_stride = round_up(arena_bytes, kPage);
+  if (on_device) {
+    Wide total = 0;
+    for (std::size_t i = 0; i < workspace.size(); ++i) total += workspace_tensor_bytes(i, sizes);
+    if (total > static_cast<Wide>(INT64_MAX)) refuse_bytes();
+    layout.total = static_cast<std::size_t>(total);
+    return layout;
+  }
   Wide total = launch_bytes;
-  bool indexed = orders_sequences;
-  for (const CarryTensors& carry : signature.carries) indexed |= carry.final_index >= 0;
-  if (indexed) total += static_cast<Wide>(signature.sequences.at(dims)) * sizeof(SlotUse);
+  std::int64_t slot_uses = orders_sequences ? signature.sequences.at(dims) : 0;
+  for (const CarryTensors& carry : signature.carries)
+    slot_uses = std::max(slot_uses, signature.written_slots(carry, dims));
+  total += static_cast<Wide>(slot_uses) * sizeof(SlotUse);
   total = round_up_wide(total, kLine);
   layout.tensors = static_cast<std::size_t>(total);
   for (std::size_t i = 0; i < workspace.size(); ++i) total += workspace_tensor_bytes(i, sizes);
@@ -155,8 +190,7 @@ WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* 
   total += static_cast<Wide>(layout.parts) * layout.arena_stride;
   // The pointer need not be aligned to a page; the arenas are.
   total += kPage - kWorkspaceAlignment;
-  if (total > static_cast<Wide>(INT64_MAX))
-    fail(LATILE_BAD_SHAPE, "{}: the workspace would have more than 2^63 bytes at these dimensions", signature.op);
+  if (total > static_cast<Wide>(INT64_MAX)) refuse_bytes();
   layout.total = static_cast<std::size_t>(total);
   return layout;
 }

@@ -1,5 +1,6 @@
 // Compiled code tied to a plan's signature: every name of the kernels' facts resolved to an index.
 #pragma once
+#include "runtime/Device.h"
 #include "runtime/Module.h"
 #include "runtime/Signature.h"
 #include "runtime/Team.h"
@@ -9,8 +10,14 @@ namespace latile::runtime {
 /// Code as compiled or cached, shared by plans.
 struct Code {
   Artifact artifact;  ///< without its binary
-  std::shared_ptr<Module> module;
+  // One of the two; the device before its module, which goes first.
+  std::shared_ptr<Module> module;  ///< on the host
+  std::shared_ptr<Device> device;
+  std::shared_ptr<DeviceModule> device_module;
 };
+
+/// Alignment of arenas and of all that lies in the workspace, and what a host workspace's own pointer needs.
+inline constexpr std::size_t kPage = 4096, kWorkspaceAlignment = 16, kLine = 64;
 
 /// What a run's sizes follow from.
 struct Sizes {
@@ -27,12 +34,22 @@ struct Count {
 
 struct BoundKernel {
   HostKernel entry = nullptr;
+  void* on_device = nullptr;  ///< the device's handle of the kernel, on a device
+  int threads = 0, slices = 1;
+  std::size_t shared_bytes = 0;
+  std::string symbol;
   std::vector<Count> grid;
   std::vector<int> views;  ///< index into Signature::tensors, or ~index into Program::workspace
   std::vector<Count> dims;
   std::vector<int> scalars;  ///< indices into Signature::scalars
   std::size_t integers = 0;  ///< strides and dims together
   bool sequences_first = false;
+  /// Of its grid, slices not counted.
+  std::int64_t items(const Sizes& sizes) const {
+    std::int64_t product = 1;
+    for (const Count& axis : grid) product *= axis.at(sizes);
+    return product;
+  }
 };
 
 struct BoundWorkspace {
@@ -40,7 +57,7 @@ struct BoundWorkspace {
   std::int64_t rows = 1, cols = 1, element_bytes = 4;
 };
 
-/// Where things lie in the workspace, from its first multiple of 4096.
+/// Where things lie in the workspace, from its first multiple of 4096; on a device, from its beginning.
 struct WorkspaceLayout {
   std::size_t tensors = 0, arenas = 0, arena_stride = 0, total = 0;
   int parts = 1;
@@ -53,6 +70,8 @@ public:
   static Program bind(const Code& code, const Signature& signature, int threads, std::string& why);
 
   std::int64_t most_chunks(const Signature&, const std::int64_t* dims) const;
+  /// What the pointer of a workspace needs.
+  std::size_t workspace_alignment() const { return on_device ? kDeviceAlignment : kWorkspaceAlignment; }
   /// At checked dims, for the most chunks; throws Failure when it does not fit 64 bits.
   WorkspaceLayout layout(const Signature&, const std::int64_t* dims) const;
   std::size_t workspace_tensor_bytes(std::size_t index, const Sizes&) const;
@@ -63,11 +82,9 @@ public:
   std::size_t arena_bytes = 0;
   std::size_t launch_bytes = 0;  ///< of the launches with their arguments, at the workspace's beginning
   bool orders_sequences = false;
+  bool on_device = false;
   int threads = 1;
 };
-
-/// Alignment of arenas and of all that lies in the workspace, and what the workspace's own pointer needs.
-inline constexpr std::size_t kPage = 4096, kWorkspaceAlignment = 16, kLine = 64;
 
 /// Scratch for one sequence: a slot and its reader, sorted; afterwards the order of sequences.
 struct SlotUse {

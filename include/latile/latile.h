@@ -66,7 +66,9 @@ typedef struct latile_dtype {
   uint16_t lanes;
 } latile_dtype;
 
-/* Device: laid out as DLDevice. Offered today: {LATILE_CPU, 0}. */
+/* Device: laid out as DLDevice. Offered: {LATILE_CPU, 0}; {LATILE_CUDA, n}, the n-th device of the CUDA driver (12.0 or
+   newer, compute capability 8.0 or newer), in its primary context, the one that the CUDA runtime API uses;
+   {LATILE_EMULATED, 80}: a GPU's code run lane by lane on the CPU, in host memory, for tests. */
 typedef struct latile_device {
   int32_t type, id;
 } latile_device;
@@ -81,11 +83,15 @@ typedef struct latile_device {
 #define LATILE_BF16 LATILE_TYPE(4, 16)
 #define LATILE_I32 LATILE_TYPE(0, 32)
 #define LATILE_I64 LATILE_TYPE(0, 64)
-enum { LATILE_CPU = 1, LATILE_CUDA = 2, LATILE_VULKAN = 7, LATILE_ROCM = 10, LATILE_ONEAPI = 14 };
+enum { LATILE_CPU = 1, LATILE_CUDA = 2, LATILE_VULKAN = 7, LATILE_ROCM = 10, LATILE_EMULATED = 12, LATILE_ONEAPI = 14 };
 
 /* ---- context ------------------------------------------------------------------------------------------------- */
 
 enum { LATILE_LOG_ERROR = 0, LATILE_LOG_WARNING = 1, LATILE_LOG_INFO = 2 };
+
+/* Runs on a device copy cu_seqlens and index tensors to the host and check their contents, as host runs always do. They
+   then wait for the stream: for finding faults, and not while a graph is captured. */
+#define LATILE_CHECK_DEVICE_INDICES 1u
 
 typedef struct latile_context_desc {
   size_t size;
@@ -101,13 +107,15 @@ typedef struct latile_context_desc {
      calls into the context; NULL: silent. */
   void (*log)(void* user, int32_t level, const char* text);
   void* log_user;
+  uint32_t flags; /* LATILE_CHECK_DEVICE_INDICES or 0 */
 } latile_context_desc;
 
 /* LATILE_ABI of the library. Compare it with the header's before anything else when the library is loaded by name. */
 LATILE_API uint32_t latile_abi(void);
 
 /* Makes a context. `desc` may be NULL: all defaults. Environment: LATILE_CACHE_DIR as above; LATILE_HOST_ISA names a
-   lower instruction set level than the CPU's: x86-64-v3, avx512, avx512bf16 or amx. */
+   lower instruction set level than the CPU's: x86-64-v3, avx512, avx512bf16 or amx; LATILE_CUDA_DRIVER another file
+   than libcuda.so.1 as the CUDA driver, which is loaded when the first plan for a CUDA device is made. */
 LATILE_API latile_status latile_context_create(const latile_context_desc* desc, latile_context** context,
                                                latile_error* error);
 /* Gives the caller's reference back; NULL does nothing. Plans keep of the context what they need. */
@@ -123,6 +131,9 @@ LATILE_API const char* latile_operator_json(const latile_context* context, size_
 
 /* An option of the operator, {"beta", "sigmoid"} (flags: "true" or "false"), or one that every operator has:
      head_map    grouped (default) | tiled    value head hv reads key head hv div (HV/H), or hv mod H
+     reverse     false (default) | true           the scan runs from the last token of each sequence to the first: the
+                 same as flipping the tokens of each sequence of every input, running, and flipping the outputs, bit for
+                 bit; states are as they are. Not in mode step
      chunk_size  auto (default) | 16 | 32 | 64    rows of a chunk in mode prefill
      host_isa    native (default) | a level as in LATILE_HOST_ISA that this CPU has */
 typedef struct latile_option {
@@ -134,6 +145,9 @@ typedef struct latile_option {
      T      tokens of a sequence; of a ragged plan: tokens of all sequences together. Mode step: 1, may be left out
      N      number of sequences: required by ragged plans; in dense ones equal to B, may be left out
      slots  length of a state pool: required when an index tensor is listed
+     S.every   of a carry S with a history: tokens between two of its states, fixed (min == max); in mode prefill a
+               multiple of the chunk (16 where chunk_size is auto)
+     S.states  columns of S.history_index and of an S.initial_index with two axes: at least 1
    Head dimensions (H, HV) are at least 1 and may be ranges, but the ratio HV/H must be the same at both ends and in
    every run. Inner dimensions (K, V) are 8 to 512 and fixed: min == max. */
 typedef struct latile_dim {
@@ -147,6 +161,11 @@ typedef struct latile_dim {
      state of a carry S, read         S.initial    [N, heads, inner...], or [slots, heads, inner...] with an index
                                       S.initial_index [N]   int32 or int64: slot of each sequence, -1: start from zero
      state of a carry S, written      S.final, S.final_index likewise;                      -1: do not write
+     states on the way, written       S.history         [slots, heads, inner...], always with
+                                      S.history_index   [N, S.states]: the slot of S after (m + 1) * S.every tokens of
+                                      sequence n, for each m with so many tokens;         -1: not kept. Not in mode step
+     tokens that were accepted        accepted     [N]  int32 or int64, 1 to S.states. With it S.initial_index is
+                                      [N, S.states], and n starts from S.initial_index[n, accepted[n] - 1]
      borders of a ragged batch        cu_seqlens   [N + 1]  int32 or int64: 0 first, never decreasing, at most T last
    Sequences, parameters and outputs are required unless the operator calls them optional; states and cu_seqlens are
    optional. What is not listed is absent: no S.initial starts every sequence from zero. In mode step a sequence whose
@@ -154,8 +173,10 @@ typedef struct latile_dim {
    carry index for that.
    Types: sequences, outputs: one of f32, f16, bf16 for all (io); those that the operator marks `any`: that type or f32;
    states: f32, bf16 or the io type.
-   S.initial and S.final may be the same memory (in place, same type and strides). Then for each sequence the slot it
-   writes is read by no other sequence. No two sequences write one slot. Nothing else that is written may overlap. */
+   S.initial, S.final and S.history may be one memory (in place, same type and strides). Then a slot that a sequence
+   writes is read by no other. No two states go to one slot. Nothing else that is written may overlap.
+   Speculative decoding: S.every = 1 in mode recurrent with one table of slots as S.history_index of a run and, with the
+   count of tokens that were then accepted, as S.initial_index of the next. */
 typedef struct latile_tensor {
   const char* name;
   latile_dtype type;
@@ -167,9 +188,9 @@ typedef struct latile_tensor {
 
 typedef struct latile_plan_desc {
   size_t size;
-  const char* op;       /* "gated_delta_rule" */
-  const char* mode;     /* "prefill": chunks; "recurrent": token by token; "step": one token a sequence (decode) */
-  latile_device device; /* {LATILE_CPU, 0} */
+  const char* op;   /* "gated_delta_rule" */
+  const char* mode; /* "prefill": chunks; "recurrent": token by token; "step": one token a sequence (decode) */
+  latile_device device;
   const latile_option* options;
   size_t option_count;
   const latile_dim* dims;
@@ -215,20 +236,24 @@ typedef struct latile_args { /* one run; nothing here is kept */
   const double* scalars;  /* in the operator's order, finite; NULL: the defaults (scale: K^-1/2) */
   void* workspace;
   size_t workspace_size; /* at least what latile_plan_workspace says at these dims */
-  void* stream;          /* host plans: NULL */
+  void* stream;          /* CUDA: a CUstream (cudaStream_t) of the plan's device, NULL its default one. Others: NULL */
 } latile_args;
 
-/* Runs the plan on the host: on the calling thread and those of the context's pool that are free, and returns when all
+/* Runs the plan. On the host: on the calling thread and those of the context's pool that are free, and returns when all
    is written. Results are the same to the bit for every number of threads. Everything, the contents of cu_seqlens and
-   index tensors too, is checked before anything is written. A run with no sequence does nothing. */
+   index tensors too, is checked before anything is written. A run with no sequence does nothing.
+   On a device: pointers and workspace are the device's; the plan's kernels are begun on the stream in order, and the
+   call returns without waiting. It allocates no memory and reads none of the device's, so it can be captured in a CUDA
+   graph; what it cannot see it does not check: cu_seqlens and index tensors must hold what this header says, or the
+   kernels read and write outside the tensors. Statuses: DRIVER for what the driver refuses. */
 LATILE_API latile_status latile_run(const latile_plan* plan, const latile_args* args, latile_error* error);
 
 /* A group of the caller's threads that run a plan together. 1 to 1024 threads. */
 LATILE_API latile_status latile_team_create(int32_t threads, latile_team** team, latile_error* error);
 LATILE_API void latile_team_release(latile_team* team);
 
-/* Runs the plan on the caller's own threads: every thread of the team makes this call once, with its own index from 0
-   and the same plan and arguments (thread 0's are used). They wait for one another inside; when the call returns in
+/* Runs a host plan on the caller's own threads: every thread of the team makes this call once, with its own index from
+   0 and the same plan and arguments (thread 0's are used). They wait for one another inside; when the call returns in
    any of them, all is written. All get the same status. One run at a time on a team. A null plan, args or team or an
    index outside the team fails in that thread at once, without waiting for the others. Threads beyond
    latile_plan_parts only wait. */

@@ -45,7 +45,7 @@ class Context {
 public:
   /// host_threads as in latile_context_desc; cache_dir nullptr: the user's default, "": none.
   explicit Context(std::int32_t host_threads = -1, const char* cache_dir = nullptr) {
-    create({sizeof(latile_context_desc), cache_dir, host_threads, nullptr, nullptr});
+    create({sizeof(latile_context_desc), cache_dir, host_threads, nullptr, nullptr, 0});
   }
   explicit Context(const latile_context_desc& description) { create(description); }
   latile_context* get() const noexcept { return handle.get(); }
@@ -89,10 +89,15 @@ public:
     tensors.push_back({keep(std::move(name)), type, rank, first, alignment, 0});
     return *this;
   }
+  /// Where the plan will run; the host unless this is called.
+  PlanDescription& device(std::int32_t type, std::int32_t id) {
+    where = {type, id};
+    return *this;
+  }
   /// Valid until this object changes or goes.
   latile_plan_desc get() const {
-    return {sizeof(latile_plan_desc), op.c_str(),  mode.c_str(), {LATILE_CPU, 0}, options.data(),
-            options.size(),           dims.data(), dims.size(),  tensors.data(),  tensors.size()};
+    return {sizeof(latile_plan_desc), op.c_str(),  mode.c_str(), where,          options.data(),
+            options.size(),           dims.data(), dims.size(),  tensors.data(), tensors.size()};
   }
 
   PlanDescription(const PlanDescription&) = delete;
@@ -103,6 +108,7 @@ private:
   const char* keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
 
   std::string op, mode;
+  latile_device where{LATILE_CPU, 0};
   std::deque<std::string> texts;
   std::deque<std::vector<std::int64_t>> kept_strides;
   std::vector<latile_option> options;
@@ -153,10 +159,11 @@ public:
   }
   const char* stages() const noexcept { return latile_plan_stages(get()); }
 
-  /// strides: the -1 ones; scalars: null for the defaults.
+  /// strides: the -1 ones; scalars: null for the defaults; stream: of a device.
   void run(std::span<void* const> data, std::span<const std::int64_t> dims, std::span<const std::int64_t> strides,
-           std::span<std::byte> workspace, const double* scalars = nullptr) const {
-    const latile_args args = arguments(data, dims, strides, workspace, scalars);
+           std::span<std::byte> workspace, const double* scalars = nullptr, void* stream = nullptr) const {
+    latile_args args = arguments(data, dims, strides, workspace, scalars);
+    args.stream = stream;
     detail::checked([&](latile_error* error) { return latile_run(get(), &args, error); });
   }
   /// Called by every thread of the team with its own index and otherwise the same.

@@ -78,7 +78,7 @@ TEST_CASE("plan: nulls, sizes, names, modes, devices") {
   refuse_plan(LATILE_BAD_ARGUMENT, "no mode 'prefil', did you mean 'prefill'?", [](auto& d) { d.mode = "prefil"; });
   refuse_plan(LATILE_UNSUPPORTED, "backward", [](auto& d) { d.mode = "backward"; });
   refuse_plan(LATILE_UNSUPPORTED, "chunk body", [](auto& d) { d.op = "reference_only"; });
-  refuse_plan(LATILE_NO_DEVICE, "device type 2", [](auto& d) { d.device = {LATILE_CUDA, 0}; });
+  refuse_plan(LATILE_NO_DEVICE, "device type 7", [](auto& d) { d.device = {LATILE_VULKAN, 0}; });
   refuse_plan(LATILE_NO_DEVICE, "CPU device 1", [](auto& d) { d.device = {LATILE_CPU, 1}; });
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("structures of other versions") {
   struct Newer {
     latile_context_desc now;
     void* later;
-  } newer = {{sizeof(Newer), "", 0, nullptr, nullptr}, nullptr};
+  } newer = {{sizeof(Newer), "", 0, nullptr, nullptr, 0}, nullptr};
   latile_error error = {sizeof error, 0, 0, ""};
   latile_context* context = nullptr;
   CHECK(latile_context_create(&newer.now, &context, &error) == LATILE_OK);
@@ -240,7 +240,7 @@ TEST_CASE("structures of other versions") {
   check_sentence(error, LATILE_UNSUPPORTED, "does not know");
   newer.now.size = 0x7fffffff;
   CHECK(latile_context_create(&newer.now, &context, &error) == LATILE_BAD_ARGUMENT);
-  const latile_context_desc many = {sizeof many, "", 5000, nullptr, nullptr};
+  const latile_context_desc many = {sizeof many, "", 5000, nullptr, nullptr, 0};
   CHECK(latile_context_create(&many, &context, &error) == LATILE_BAD_ARGUMENT);
   check_sentence(error, LATILE_BAD_ARGUMENT, "host_threads is 5000");
   // A short error structure gets what it has room for, a missing one nothing.

@@ -26,9 +26,12 @@ struct Made {
 /// A plan in a context of its own, as in a new process, and a run of it.
 Made make(const std::string& folder, Problem p = {}) {
   Made made;
-  const latile_context_desc desc = {sizeof desc, folder.c_str(), 1,
+  const latile_context_desc desc = {sizeof desc,
+                                    folder.c_str(),
+                                    1,
                                     [](void* user, std::int32_t, const char*) { ++*static_cast<int*>(user); },
-                                    &made.complaints};
+                                    &made.complaints,
+                                    0};
   const Context context(desc);
   p.make();
   PlanDescription description("toy", p.mode);

@@ -38,6 +38,29 @@ TensorInfo tensor(Kind kind, const char* name, std::vector<std::string> dims, Ty
   return info;
 }
 
+/// Two kernels of FakeCuda.cpp: o = scale * v. Option n: 2 and 3 for much and too much shared memory, 4 for broken
+/// code.
+void compile_for_device(const Specialisation& s, Artifact& artifact) {
+  int n = 1;
+  for (const auto& [name, value] : s.options)
+    if (name == "n") n = std::stoi(value);
+  artifact.target = s.device;
+  artifact.binary = n == 4 ? "broken" : "toy kernels";
+  KernelFacts kernel{"toy_scale", {"chunks", "HV"}, 16, {{"v", 4}, {"o", 4}}, {"T", "HV", "V", "chunks", "B"},
+                     {"scale"}};
+  kernel.threads = 64, kernel.slices = 2;
+  kernel.shared_bytes = n == 2 ? 100 << 10 : n == 3 ? 300 << 10 : 1024;
+  if (s.ragged()) {
+    artifact.workspace = {{"table", "", 1, 3, 4, 16}};
+    KernelFacts table{"toy_table", {}, 16, {{"cu_seqlens", 1}, {"workspace.table", 4}}, {"N", "T", "chunks"}, {}};
+    table.threads = 32;
+    artifact.kernels.push_back(table);
+    kernel.symbol = "toy_scale_ragged";
+    kernel.views.insert(kernel.views.begin(), {"workspace.table", 4});
+  }
+  artifact.kernels.push_back(kernel);
+}
+
 }  // namespace
 
 bool ToyCompiler::describe(const std::string& op, const std::vector<std::pair<std::string, std::string>>& options,
@@ -74,6 +97,7 @@ bool ToyCompiler::compile(const Specialisation& s, Artifact& artifact, CompileFa
     failure = {false, "toy: a fault of the compiler"};
     return false;
   }
+  if (s.device != "host") return compile_for_device(s, artifact), true;
   artifact.target = "host:" + s.isa.level;
   artifact.binary = defect == "no library" ? "not a shared object" : module_bytes();
   artifact.stages = {{"everything", 1.5}};

@@ -22,7 +22,7 @@ int main(void) {
   install_toy_compiler();
   CHECK(latile_abi() == LATILE_ABI);
   latile_error error = {sizeof error, 0, 0, ""};
-  latile_context_desc context_desc = {sizeof context_desc, "", 2, NULL, NULL};
+  latile_context_desc context_desc = {sizeof context_desc, "", 2, NULL, NULL, 0};
   latile_context* context = NULL;
   CHECK(latile_context_create(&context_desc, &context, &error) == LATILE_OK);
   CHECK(latile_operator_count(context) == 2);
