@@ -1,0 +1,334 @@
+// Arguments, control flow and the order of work of a kernel.
+#include "codegen/simt/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace latile::simt {
+
+using namespace tile;
+
+KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuilder& debug, llvm::DICompileUnit* unit,
+                             int threads)
+    : kernel_(kernel), module_(module), debug_(debug), unit_(unit), b_(module.getContext()), t_(b_, threads) {
+  facts_.threads = threads;
+}
+
+void KernelEmitter::fail(mlir::Operation* op, llvm::Twine why) {
+  if (!failure_.empty()) return;
+  llvm::raw_string_ostream out(failure_);
+  out << "device code generation: " << kernel_.getSymName() << ": " << op->getName().getStringRef() << ": " << why;
+}
+
+/// Instructions carry the tile op they come from as their place in the source: file "tile.dot", line: number of the op
+/// in the kernel.
+void KernelEmitter::locate(mlir::Operation* op) {
+  ++op_number_;
+  llvm::StringRef name = op->getName().getStringRef();
+  llvm::DILexicalBlockFile*& file = op_files_[name];
+  if (!file) file = debug_.createLexicalBlockFile(subprogram_, debug_.createFile(name, facts_.symbol));
+  b_.SetCurrentDebugLocation(llvm::DILocation::get(module_.getContext(), op_number_, 1, file));
+}
+
+static void dims_read(KernelOp kernel, const std::vector<std::string>& grid, std::vector<std::string>& dims) {
+  auto need = [&](const std::string& name) {
+    if (std::find(dims.begin(), dims.end(), name) == dims.end()) dims.push_back(name);
+  };
+  for (std::size_t k = 1; k < grid.size(); ++k) need(grid[k]);
+  for (mlir::Type type : kernel.getArgumentTypes())
+    if (auto s = mlir::dyn_cast<SequencesType>(type)) need(s.isRagged() ? "N" : "T");
+  kernel.walk([&](HeadOp h) {
+    if (h.getMap() != HeadMap::Grouped) need(h.getAxis().str());
+  });
+}
+
+/// Views as pointers, then every stride and dim as i64, then scalars as double.
+void KernelEmitter::make_function(ArrayRef<std::string> names) {
+  facts_.symbol = kernel_.getSymName().str();
+  for (mlir::Attribute a : kernel_.getGrid()) facts_.grid.push_back(mlir::cast<mlir::StringAttr>(a).str());
+  dims_read(kernel_, facts_.grid, facts_.dims);
+  auto args = kernel_.getBody().front().getArguments().drop_front(facts_.grid.size());
+  SmallVector<llvm::Type*> types;
+  for (auto [arg, name] : llvm::zip(args, names)) {
+    auto view = mlir::dyn_cast<ViewType>(arg.getType());
+    auto sequences = mlir::dyn_cast<SequencesType>(arg.getType());
+    if (view)
+      facts_.views.push_back({name, static_cast<int>(view.getRank())});
+    else if (sequences && sequences.isRagged())
+      facts_.views.push_back({"cu_seqlens", 1});
+    else if (!sequences)
+      facts_.scalars.push_back(name);
+  }
+  for (const ViewArgument& v : facts_.views) {
+    types.push_back(b_.getPtrTy(1));
+    strides_ += v.rank;
+  }
+  types.append(static_cast<std::size_t>(strides_) + facts_.dims.size(), b_.getInt64Ty());
+  types.append(facts_.scalars.size(), b_.getDoubleTy());
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, facts_.symbol, module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  function_->addFnAttr("nvvm.reqntid", std::to_string(t_.threads));
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  llvm::DIFile* file = debug_.createFile(facts_.symbol, "latile");
+  subprogram_ = debug_.createFunction(unit_, facts_.symbol, facts_.symbol, file, 1,
+                                      debug_.createSubroutineType(debug_.getOrCreateTypeArray({})), 1,
+                                      llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+  function_->setSubprogram(subprogram_);
+  entry_ = llvm::BasicBlock::Create(module_.getContext(), "entry", function_);
+  exit_ = llvm::BasicBlock::Create(module_.getContext(), "exit", function_);
+  b_.SetInsertPoint(entry_);
+  b_.SetCurrentDebugLocation({});
+}
+
+Ir KernelEmitter::dim(const std::string& name) {
+  auto slot = std::find(facts_.dims.begin(), facts_.dims.end(), name) - facts_.dims.begin();
+  return function_->getArg(static_cast<unsigned>(static_cast<std::int64_t>(facts_.views.size()) + strides_ + slot));
+}
+
+void KernelEmitter::bind_arguments(ArrayRef<std::string> names) {
+  unsigned pointer = 0, stride = static_cast<unsigned>(facts_.views.size()),
+           scalar = stride + static_cast<unsigned>(strides_) + static_cast<unsigned>(facts_.dims.size());
+  auto args = kernel_.getBody().front().getArguments().drop_front(facts_.grid.size());
+  for (auto [arg, name] : llvm::zip(args, names)) {
+    if (auto shape = mlir::dyn_cast<ViewType>(arg.getType())) {
+      View view;
+      view.pointer = function_->getArg(pointer++);
+      view.shape = shape;
+      mlir::Type e = shape.getElementType();
+      view.element = e.isF16()         ? b_.getHalfTy()
+                     : e.isBF16()      ? b_.getBFloatTy()
+                     : e.isF32()       ? b_.getFloatTy()
+                     : e.isInteger(64) ? b_.getInt64Ty()
+                                       : static_cast<llvm::Type*>(b_.getInt32Ty());
+      Ir together = b_.CreatePtrToInt(view.pointer, b_.getInt64Ty());
+      for (std::int64_t k = 0; k < shape.getRank(); ++k) {
+        Ir s = function_->getArg(stride++);
+        bool unit = k == shape.getUnit();
+        view.strides.push_back(unit ? t_.i64(1) : s);
+        if (!unit) together = b_.CreateOr(together, t_.mul(s, bytes_of(view.element)));
+      }
+      view.aligned = b_.CreateICmpEQ(b_.CreateAnd(together, t_.i64(15)), t_.i64(0));
+      views_[arg] = view;
+    } else if (auto s = mlir::dyn_cast<SequencesType>(arg.getType())) {
+      Sequences sequences;
+      sequences.bits = static_cast<int>(s.getBits());
+      if (s.isRagged()) {
+        sequences.lengths = function_->getArg(pointer++);
+        sequences.stride = function_->getArg(stride++);
+      } else {
+        sequences.rows = dim("T");
+      }
+      sequences_[arg] = sequences;
+    } else {
+      scalars_[arg] = function_->getArg(scalar++);
+    }
+  }
+}
+
+/// The flattened block: the last axis is the fastest.
+void KernelEmitter::bind_grid() {
+  auto args = kernel_.getBody().front().getArguments();
+  Ir item = t_.call(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  for (std::size_t k = facts_.grid.size(); k-- > 0;) {
+    if (k == 0) {
+      indices_[args[k]] = t_.wide(item);
+      break;
+    }
+    Ir count = b_.CreateTrunc(dim(facts_.grid[k]), b_.getInt32Ty());
+    indices_[args[k]] = t_.wide(b_.CreateURem(item, count));
+    item = b_.CreateUDiv(item, count);
+  }
+}
+
+void KernelEmitter::emit(ArrayRef<std::string> names) {
+  make_function(names);
+  shared_ = module_.getGlobalVariable("latile_shared");
+  if (!shared_) {
+    shared_ = new llvm::GlobalVariable(module_, llvm::ArrayType::get(b_.getInt8Ty(), 0), false,
+                                       llvm::GlobalValue::ExternalLinkage, nullptr, "latile_shared", nullptr,
+                                       llvm::GlobalValue::NotThreadLocal, 3);
+    shared_->setAlignment(llvm::Align(1024));
+  }
+  t_.begin();
+  bind_arguments(names);
+  bind_grid();
+  find_last_uses();
+  auto* body = llvm::BasicBlock::Create(module_.getContext(), "body", function_, exit_);
+  b_.SetInsertPoint(body);
+  emit_block(kernel_.getBody().front());
+  b_.SetCurrentDebugLocation({});
+  b_.CreateBr(exit_);
+  llvm::IRBuilder<>(exit_).CreateRetVoid();
+  llvm::IRBuilder<>(entry_).CreateBr(body);
+  facts_.shared_bytes = static_cast<std::size_t>(scratch_.peak());
+}
+
+// Lifetimes
+
+/// A value that stands for its operand's memory in another shape.
+static bool is_alias(mlir::Operation* op) { return mlir::isa<TransposeOp, BroadcastOp>(op); }
+
+/// The last op of the value's block in which it, or a value that reads its memory, is used.
+static mlir::Operation* last_use(mlir::Value v) {
+  mlir::Block* block = v.getParentBlock();
+  mlir::Operation* last = nullptr;
+  for (mlir::Operation* user : v.getUsers()) {
+    mlir::Operation* at = block->findAncestorOpInBlock(*user);
+    if (!last || last->isBeforeInBlock(at)) last = at;
+    if (!is_alias(user)) continue;
+    mlir::Operation* later = last_use(user->getResult(0));
+    if (!later) continue;
+    at = block->findAncestorOpInBlock(*later);
+    if (last->isBeforeInBlock(at)) last = at;
+  }
+  return last;
+}
+
+void KernelEmitter::find_last_uses() {
+  auto note = [&](mlir::Value v) {
+    if (!is_tile(v)) return;
+    if (mlir::Operation* op = last_use(v)) last_uses_[op].push_back(v);
+  };
+  kernel_.walk([&](mlir::Operation* op) {
+    for (mlir::Value v : op->getResults()) note(v);
+    for (mlir::Region& region : op->getRegions())
+      for (mlir::Block& block : region)
+        for (mlir::Value v : block.getArguments()) note(v);
+  });
+}
+
+void KernelEmitter::release_after(mlir::Operation* op) {
+  auto it = last_uses_.find(op);
+  if (it == last_uses_.end()) return;
+  for (mlir::Value v : it->second) {
+    Held& held = held_[v];
+    for (const Copy& c : held.copies) scratch_.release(c.region);
+    held.copies.clear();
+    llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == v; });
+  }
+}
+
+/// What is made inside does not dominate what comes after, and its memory is free again.
+void KernelEmitter::in_scope(llvm::function_ref<void()> body) {
+  std::size_t before = added_.size();
+  body();
+  while (added_.size() > before) {
+    auto [value, is_copy] = added_.back();
+    added_.pop_back();
+    Held& held = held_[value];
+    if (is_copy) {
+      scratch_.release(held.copies.back().region);
+      held.copies.pop_back();
+    } else {
+      held.forms.pop_back();
+    }
+  }
+}
+
+// Control flow
+
+void KernelEmitter::emit_block(mlir::Block& block) {
+  for (mlir::Operation& op : block) {
+    if (!failure_.empty()) return;
+    if (op.hasTrait<mlir::OpTrait::IsTerminator>()) return;
+    locate(&op);
+    emit_operation(&op);
+    release_after(&op);
+  }
+}
+
+void KernelEmitter::emit_operation(mlir::Operation* op) {
+  if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op)) return emit_for(loop);
+  if (auto branch = mlir::dyn_cast<mlir::scf::IfOp>(op)) return emit_if(branch);
+  if (emit_index(op)) return;
+  if (mlir::isa<LoadOp, LoadRowsOp>(op)) return emit_load(op);
+  if (mlir::isa<StoreOp, StoreRowsOp>(op)) return emit_store(op);
+  if (op->use_empty() || is_alias(op)) return;
+  if (auto d = mlir::dyn_cast<DotOp>(op)) return emit_dot(d);
+  if (auto r = mlir::dyn_cast<ReduceOp>(op)) return emit_reduce(r);
+  if (mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op)) return emit_triangular(op);
+  if (auto d = mlir::dyn_cast<DecayedScoresOp>(op)) return emit_decayed_scores(d);
+  if (auto d = mlir::dyn_cast<DecayedApplyOp>(op)) return emit_decayed_apply(d);
+  if (auto s = mlir::dyn_cast<SolveOp>(op)) return emit_solve(s);
+  if (auto c = mlir::dyn_cast<CustomOp>(op)) return emit_custom(c);
+  if (emit_running(op) || emit_gather(op) || emit_elementwise(op)) return;
+  fail(op, "has no lowering");
+}
+
+void KernelEmitter::emit_if(mlir::scf::IfOp branch) {
+  if (branch.getNumResults()) return fail(branch, "results are not supported");
+  Ir condition = indices_.lookup(branch.getCondition());
+  barrier();
+  auto side = [&](mlir::Region& region) {
+    if (region.empty()) return;
+    in_scope([&] { emit_block(region.front()); });
+    barrier();
+  };
+  t_.choose(
+      condition,
+      [&] {
+        side(branch.getThenRegion());
+        return SmallVector<Ir>();
+      },
+      [&] {
+        side(branch.getElseRegion());
+        return SmallVector<Ir>();
+      });
+}
+
+// Carried tiles stay in registers, in the layout of their initial value's type. A barrier at the start of a turn parts
+// it from the turn before and from what came before the loop; one behind the loop parts the last turn from the rest.
+void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
+  auto step = loop.getConstantStep();
+  if (!step) return fail(loop, "has no constant step");
+  mlir::Block& body = *loop.getBody();
+  SmallVector<Ir> init;
+  SmallVector<Layout> layouts;
+  SmallVector<std::size_t> counts;
+  for (auto [carry, start] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs())) {
+    if (!is_tile(carry)) {
+      layouts.emplace_back();
+      counts.push_back(1);
+      init.push_back(indices_.lookup(start));
+      continue;
+    }
+    layouts.push_back(layout_of(carry));
+    SmallVector<Ir> values = get(start, layouts.back());
+    counts.push_back(values.size());
+    init.append(values);
+  }
+  if (!failure_.empty()) return;
+  auto bind = [&](mlir::ValueRange values, ArrayRef<Ir> carried) {
+    std::size_t at = 0;
+    for (auto [v, layout, count] : llvm::zip(values, layouts, counts)) {
+      if (is_tile(v))
+        define(v, layout, SmallVector<Ir>(carried.slice(at, count)));
+      else
+        indices_[v] = carried[at];
+      at += count;
+    }
+  };
+  SmallVector<Ir> last = t_.loop(indices_.lookup(loop.getLowerBound()), indices_.lookup(loop.getUpperBound()),
+                                 step->getSExtValue(), init, [&](Ir iv, ArrayRef<Ir> carried) {
+                                   SmallVector<Ir> next;
+                                   indices_[loop.getInductionVar()] = iv;
+                                   barrier();
+                                   in_scope([&] {
+                                     bind(mlir::ValueRange(loop.getRegionIterArgs()), carried);
+                                     emit_block(body);
+                                     if (!failure_.empty()) return;
+                                     for (auto [v, layout] : llvm::zip(body.getTerminator()->getOperands(), layouts)) {
+                                       if (is_tile(v))
+                                         next.append(get(v, layout));
+                                       else
+                                         next.push_back(indices_.lookup(v));
+                                     }
+                                     release_after(body.getTerminator());
+                                   });
+                                   return failure_.empty() ? next : SmallVector<Ir>(carried);
+                                 });
+  barrier();
+  bind(loop.getResults(), last);
+}
+
+}  // namespace latile::simt

@@ -1,0 +1,206 @@
+// Turns one tile.kernel into an LLVM function for one thread of a block.
+#pragma once
+#include "codegen/simt/Scratch.h"
+#include "codegen/simt/Thread.h"
+#include "dialect/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "runtime/Artifact.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/IR/DIBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace latile::simt {
+
+inline ArrayRef<std::int64_t> extents(mlir::Value v) {
+  return mlir::cast<mlir::RankedTensorType>(v.getType()).getShape();
+}
+inline bool is_tile(mlir::Value v) { return mlir::isa<mlir::RankedTensorType>(v.getType()); }
+
+/// The registers of a thread that hold its part of a tile.
+struct Registers {
+  Layout layout;
+  SmallVector<Ir> values;
+};
+
+/// A tile in shared memory: element (row, column) at base + row * pitch + column * bytes; `transposed`: the roles of
+/// row and column are exchanged. Stored are multiples of 16 rows and columns (a vector: one row); what lies past the
+/// tile's extents is zero.
+struct Copy {
+  Region region;
+  std::int64_t pitch = 0;              ///< bytes
+  std::int64_t rows = 0, columns = 0;  ///< stored
+  llvm::Type* element = nullptr;
+  bool transposed = false;
+  Copy flipped() const {
+    Copy c = *this;
+    c.transposed = !c.transposed;
+    return c;
+  }
+};
+
+class KernelEmitter {
+public:
+  KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, int threads);
+  /// Emits the function; facts() is complete then. `names` are those of the arguments after the grid's, in order.
+  void emit(ArrayRef<std::string> names);
+  const KernelFacts& facts() const { return facts_; }
+  const std::string& failure() const { return failure_; }
+
+private:
+  struct View {
+    Ir pointer = nullptr;
+    SmallVector<Ir> strides;  ///< in elements, i64
+    llvm::Type* element = nullptr;
+    tile::ViewType shape;
+    Ir aligned = nullptr;  ///< whether pointer and strides are multiples of 16 bytes, but for the unit stride
+  };
+  struct Sequences {
+    Ir lengths = nullptr;  ///< cu_seqlens, null when dense
+    Ir rows = nullptr;     ///< T of a dense batch
+    Ir stride = nullptr;
+    int bits = 0;
+  };
+  struct Rows {
+    Ir first, count, number;  ///< i64
+    bool reversed = false;
+    bool never_empty = false;
+  };
+  /// A tile in global memory.
+  struct Memory {
+    Ir pointer = nullptr;                              ///< of element (0, 0)
+    Ir row_stride = nullptr, column_stride = nullptr;  ///< elements; null: 1
+    llvm::Type* element = nullptr;
+    Ir row_limit = nullptr;  ///< rows at or past it do not exist (i32); null: all do
+    Ir exists = nullptr;     ///< false: nothing is there; null: it is
+    Ir aligned = nullptr;
+    std::int64_t rate = 1;
+    bool reversed = false;  ///< rows of memory descend in groups of `rate`
+  };
+  struct Held {
+    SmallVector<Registers, 1> forms;
+    SmallVector<Copy, 1> copies;
+  };
+
+  // Kernel.cpp: arguments, control flow, order of work
+  void make_function(ArrayRef<std::string> names);
+  void bind_arguments(ArrayRef<std::string> names);
+  void bind_grid();
+  Ir dim(const std::string& name);
+  void emit_block(mlir::Block&);
+  void emit_operation(mlir::Operation*);
+  void emit_for(mlir::scf::ForOp);
+  void emit_if(mlir::scf::IfOp);
+  void fail(mlir::Operation*, llvm::Twine why);
+  void locate(mlir::Operation*);
+  void find_last_uses();
+  void release_after(mlir::Operation*);
+  void in_scope(llvm::function_ref<void()>);
+
+  // Positions.cpp: integers, chunks of the whole batch
+  bool emit_index(mlir::Operation*);
+  Ir border(const Sequences&, Ir k);
+  Ir chunks_of(Ir rows, std::int64_t size);
+  void emit_chunk(tile::ChunkOp);
+  void emit_chunk_begin(tile::ChunkBeginOp);
+  Ir row_place(tile::PickKind, mlir::Value x, std::uint64_t at, mlir::Value rows);
+
+  // Tiles.cpp: what stands for a value
+  llvm::Type* element_type(mlir::Value) const;
+  /// The layout of a value where nothing asks for another: the accumulators of a product of its shape for a tile.
+  Layout layout_of(mlir::Value) const;
+  Layout accumulators(std::int64_t rows, std::int64_t columns) const;
+  /// The registers of a value in a layout, converted where it has another.
+  SmallVector<Ir> get(mlir::Value, const Layout&);
+  /// The registers of a value in whatever layout it has.
+  const Registers& any(mlir::Value);
+  void define(mlir::Value, Layout, SmallVector<Ir>);
+  void define(mlir::Value, Copy);
+  /// The value in shared memory, put there if it is not yet.
+  Copy copy(mlir::Value);
+  /// A copy of float32 that belongs to the caller, who releases or defines it.
+  Copy fresh_copy(mlir::Value);
+  Copy reserve(std::int64_t rows, std::int64_t columns, llvm::Type*, bool transposed = false);
+  void store(const Registers&, const Copy&, std::int64_t rows, std::int64_t columns);
+  SmallVector<Ir> load(const Copy&, const Layout&);
+  /// Element (row, column) of a copy; the caller announces the access.
+  Ir element(const Copy&, Ir row, Ir column);
+  void set_element(const Copy&, Ir row, Ir column, Ir value);
+  Ir pointer(const Copy&, Ir row, Ir column);
+  Ir shared(std::int64_t offset);
+  void barrier();
+  void reads(const Copy&);
+  void writes(const Copy&);
+  Ir inside(const PlaceIr&, const Layout&, std::int64_t rows, std::int64_t columns);
+  PlaceIr place(const Layout&, int reg);
+  /// Each register of a layout from its place.
+  SmallVector<Ir> each(const Layout&, llvm::function_ref<Ir(const PlaceIr&)>);
+
+  // Memory.cpp: global memory
+  Memory memory_of(const View&, mlir::ValueRange leading);
+  Memory memory_of_rows(const View&, Ir batch, const Rows&, Ir head, std::int64_t rate);
+  Memory memory_of(mlir::Operation*);
+  Ir address(const Memory&, const PlaceIr&);
+  SmallVector<Ir> load(const Memory&, const Layout&, std::int64_t rows, std::int64_t columns, int vector);
+  void store(const Memory&, const Registers&, std::int64_t rows, std::int64_t columns, int vector);
+  void emit_load(mlir::Operation*);
+  void emit_store(mlir::Operation*);
+
+  // Elementwise.cpp
+  bool emit_elementwise(mlir::Operation*);
+  Ir elementwise(mlir::Operation*, ArrayRef<Ir>);
+  SmallVector<Ir> emit_placed(mlir::Operation*, const Layout&);
+  Ir kept(tile::MaskKind, std::int64_t stair, const PlaceIr&);
+
+  // Gather.cpp: results whose elements lie elsewhere in the operand
+  bool emit_gather(mlir::Operation*);
+
+  // Reduce.cpp
+  Registers reduce(const Registers&, Axis, std::int64_t rows, std::int64_t columns, double neutral,
+                   llvm::function_ref<Ir(Ir, Ir)> combine);
+  void emit_reduce(tile::ReduceOp);
+
+  // Products.cpp
+  void emit_dot(tile::DotOp);
+  SmallVector<Ir> product(const Copy& a, const Copy& b, std::int64_t terms, const Layout&, ArrayRef<Ir> init);
+  void emit_vector_product(tile::DotOp);
+
+  // Running.cpp, Triangular.cpp, Decayed.cpp, Systems.cpp
+  bool emit_running(mlir::Operation*);
+  void emit_triangular(mlir::Operation*);
+  void substitute(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t columns);
+  void emit_decayed_scores(tile::DecayedScoresOp);
+  void emit_decayed_apply(tile::DecayedApplyOp);
+  void emit_solve(tile::SolveOp);
+  void emit_custom(tile::CustomOp);
+
+  tile::KernelOp kernel_;
+  llvm::Module& module_;
+  llvm::DIBuilder& debug_;
+  llvm::DICompileUnit* unit_;
+  llvm::DISubprogram* subprogram_ = nullptr;
+  llvm::StringMap<llvm::DILexicalBlockFile*> op_files_;
+  llvm::IRBuilder<> b_;
+  Thread t_;
+  Scratch scratch_;
+  KernelFacts facts_;
+  std::string failure_;
+  llvm::Function* function_ = nullptr;
+  llvm::BasicBlock *entry_ = nullptr, *exit_ = nullptr;
+  llvm::GlobalVariable* shared_ = nullptr;
+  std::int64_t strides_ = 0, views_count_ = 0;
+  unsigned op_number_ = 0;
+  llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;
+  llvm::DenseMap<mlir::Value, View> views_;
+  llvm::DenseMap<mlir::Value, Sequences> sequences_;
+  llvm::DenseMap<mlir::Value, Rows> rows_;
+  llvm::DenseMap<mlir::Value, Held> held_;
+  llvm::DenseMap<mlir::Operation*, SmallVector<mlir::Value>> last_uses_;
+  struct Added {
+    mlir::Value value;
+    bool copy;
+  };
+  std::vector<Added> added_;  ///< forms and copies in order, so that those of a region can be forgotten at its end
+};
+
+}  // namespace latile::simt

@@ -1,0 +1,80 @@
+#include "codegen/simt/Lower.h"
+#include "codegen/simt/KernelEmitter.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/Verifier.h"
+
+namespace latile::simt {
+
+using namespace tile;
+
+/// Threads of a block: enough that the widest tile takes at most 64 registers of each.
+static int threads_for(KernelOp kernel) {
+  std::int64_t most = 0;
+  auto note = [&](mlir::Value v) {
+    if (is_tile(v)) most = std::max(most, ((extents(v)[0] + 15) / 16 * 16) * ((extents(v)[1] + 15) / 16 * 16));
+  };
+  kernel.walk([&](mlir::Operation* op) {
+    for (mlir::Value v : op->getResults()) note(v);
+  });
+  int threads = 128;
+  while (threads < 512 && most / threads > 64) threads *= 2;
+  return threads;
+}
+
+static WorkspaceTensor workspace_tensor(WorkspaceOp op) {
+  auto inner = op.getView().getType().getInner();
+  WorkspaceTensor w;
+  w.name = op.getName().str();
+  w.axis = op.getAxis().str();
+  w.rows = inner.size() > 1 ? inner[0] : 1;
+  w.cols = inner.back();
+  w.element_bytes = op.getView().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  w.chunk = static_cast<std::int64_t>(op.getChunk());
+  return w;
+}
+
+bool emit_kernels(mlir::ModuleOp lowered, const Target& target, llvm::Module& module, Artifact& artifact,
+                  std::string& failure) {
+  llvm::DIBuilder debug(module);
+  module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+  llvm::DICompileUnit* unit = debug.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus),
+                                                      debug.createFile("latile", "."), "latile", true, "", 0, "",
+                                                      llvm::DICompileUnit::DebugEmissionKind::LineTablesOnly);
+  ProgramOp program = *lowered.getOps<ProgramOp>().begin();
+  for (auto workspace : program.getBody().front().getOps<WorkspaceOp>())
+    artifact.workspace.push_back(workspace_tensor(workspace));
+  for (auto launch : program.getBody().front().getOps<LaunchOp>()) {
+    auto kernel = lowered.lookupSymbol<KernelOp>(launch.getKernel());
+    std::vector<std::string> names;
+    std::int64_t chunk = 0;
+    // Arguments go by the kernel's names, those in the workspace by the workspace's.
+    for (auto [a, operand] : llvm::zip(kernel.getArgNames(), launch.getOperands())) {
+      auto workspace = operand.getDefiningOp<WorkspaceOp>();
+      names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
+      if (workspace) chunk = static_cast<std::int64_t>(workspace.getChunk());
+    }
+    KernelEmitter emitter(kernel, module, debug, unit, threads_for(kernel));
+    emitter.emit(names);
+    if (!emitter.failure().empty()) {
+      failure = emitter.failure();
+      return false;
+    }
+    KernelFacts facts = emitter.facts();
+    // A kernel over chunks that reads no rows still has a grid that the run must count.
+    if (facts.grid.front() == "chunks" && facts.chunk == 0) facts.chunk = chunk;
+    if (facts.shared_bytes > target.shared_limit) {
+      failure = facts.symbol + " needs " + std::to_string(facts.shared_bytes) + " bytes of shared memory, " +
+                target.name + " has " + std::to_string(target.shared_limit) + ": choose a smaller chunk";
+      return false;
+    }
+    artifact.kernels.push_back(std::move(facts));
+  }
+  debug.finalize();
+  std::string invalid;
+  llvm::raw_string_ostream report(invalid);
+  if (!llvm::verifyModule(module, &report)) return true;
+  failure = "the emitted LLVM IR is invalid: " + invalid;
+  return false;
+}
+
+}  // namespace latile::simt

@@ -1,0 +1,246 @@
+// Tiles in global memory. A full chunk of aligned tensors is moved in wide pieces without masks; everything else
+// element by element, with addresses of rows that do not exist replaced by those of one that does.
+#include "codegen/simt/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace latile::simt {
+
+using namespace tile;
+
+KernelEmitter::Memory KernelEmitter::memory_of(const View& view, mlir::ValueRange leading) {
+  Memory m;
+  m.element = view.element;
+  m.aligned = view.aligned;
+  Ir offset = t_.i64(0);
+  std::size_t axis = 0;
+  for (mlir::Value index : leading) {
+    Ir at = indices_.lookup(index);
+    // A slot may be none, and so may what is chosen between a slot and none: a head that leaves a store to another.
+    if (mlir::Operation* op = index.getDefiningOp(); axis == 0 && op && mlir::isa<SlotOp, mlir::arith::SelectOp>(op))
+      m.exists = b_.CreateICmpSGE(at, t_.i64(0));
+    offset = t_.add(offset, t_.mul(at, view.strides[axis++]));
+  }
+  m.pointer = t_.at(view.pointer, t_.mul(offset, bytes_of(view.element)));
+  auto stride = [&](std::size_t a) -> Ir {
+    return static_cast<std::int64_t>(a) == view.shape.getUnit() ? nullptr : view.strides[a];
+  };
+  std::size_t inner = view.shape.getInner().size();
+  m.row_stride = inner == 2 ? stride(axis) : t_.i64(0);
+  m.column_stride = inner ? stride(view.strides.size() - 1) : t_.i64(0);
+  return m;
+}
+
+KernelEmitter::Memory KernelEmitter::memory_of_rows(const View& view, Ir batch, const Rows& rows, Ir head,
+                                                    std::int64_t rate) {
+  Memory m;
+  m.element = view.element;
+  m.aligned = view.aligned;
+  m.rate = rate;
+  m.reversed = rows.reversed;
+  Ir offset = t_.add(t_.mul(batch, view.strides[0]), t_.mul(t_.mul(rows.first, rate), view.strides[1]));
+  if (head) offset = t_.add(offset, t_.mul(head, view.strides[2]));
+  m.pointer = t_.at(view.pointer, t_.mul(offset, bytes_of(view.element)));
+  bool contiguous = view.shape.getUnit() == view.shape.getRank() - 1;
+  m.row_stride = view.shape.getUnit() == 1 ? nullptr : view.strides[1];
+  m.column_stride = view.shape.getInner().empty() ? t_.i64(0) : contiguous ? nullptr : view.strides.back();
+  m.row_limit = b_.CreateTrunc(t_.mul(rows.count, rate), b_.getInt32Ty());
+  if (!rows.never_empty) m.exists = b_.CreateICmpSGT(rows.count, t_.i64(0));
+  return m;
+}
+
+KernelEmitter::Memory KernelEmitter::memory_of(mlir::Operation* op) {
+  auto rows = [&](auto access, std::int64_t rate) {
+    Ir head = access.getHead() ? indices_.lookup(access.getHead()) : nullptr;
+    return memory_of_rows(views_[access.getView()], indices_.lookup(access.getBatch()), rows_[access.getRows()], head,
+                          rate);
+  };
+  if (auto l = mlir::dyn_cast<LoadRowsOp>(op)) return rows(l, static_cast<std::int64_t>(l.getRate()));
+  if (auto s = mlir::dyn_cast<StoreRowsOp>(op)) return rows(s, 1);
+  if (auto l = mlir::dyn_cast<LoadOp>(op)) return memory_of(views_[l.getView()], l.getIndices());
+  auto s = mlir::cast<StoreOp>(op);
+  return memory_of(views_[s.getView()], s.getIndices());
+}
+
+/// Of reversed rows the tokens descend, and the `rate` rows of one token ascend.
+Ir KernelEmitter::address(const Memory& m, const PlaceIr& at) {
+  Ir row = at.row;
+  if (m.reversed) {
+    Ir within = m.rate == 1 ? t_.i32(0) : b_.CreateSRem(row, t_.i32(m.rate));
+    row = b_.CreateNSWSub(t_.mul(within, 2), row);
+  }
+  Ir offset = t_.wide(row);
+  if (m.row_stride) offset = t_.mul(offset, m.row_stride);
+  Ir column = t_.wide(at.column);
+  if (m.column_stride) column = t_.mul(column, m.column_stride);
+  return t_.at(m.pointer, t_.mul(t_.add(offset, column), bytes_of(m.element)));
+}
+
+SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::int64_t rows, std::int64_t columns,
+                                    int vector) {
+  auto count = static_cast<std::size_t>(layout.registers());
+  auto bytes = static_cast<std::uint64_t>(bytes_of(m.element));
+  Ir zero = llvm::Constant::getNullValue(m.element);
+  auto clamped = [&](PlaceIr at) {
+    if (layout.shape().row > rows) at.row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.row, t_.i32(rows - 1));
+    if (layout.shape().column > columns)
+      at.column = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.column, t_.i32(columns - 1));
+    return at;
+  };
+  auto slow = [&] {
+    SmallVector<Ir> out;
+    for (int r = 0; r < layout.registers(); ++r) {
+      PlaceIr at = clamped(place(layout, r));
+      Ir valid = m.row_limit ? b_.CreateICmpSLT(at.row, m.row_limit) : nullptr;
+      if (valid) at.row = b_.CreateSelect(valid, at.row, t_.i32(0));
+      Ir x = b_.CreateAlignedLoad(m.element, address(m, at), llvm::Align(bytes));
+      out.push_back(valid ? b_.CreateSelect(valid, x, zero) : x);
+    }
+    return out;
+  };
+  auto fast = [&] {
+    SmallVector<Ir> out(count);
+    for (int r = 0; r < layout.registers(); r += vector) {
+      PlaceIr at = clamped(place(layout, r));
+      if (vector == 1) {
+        out[static_cast<std::size_t>(r)] = b_.CreateAlignedLoad(m.element, address(m, at), llvm::Align(bytes));
+        continue;
+      }
+      auto* type = llvm::FixedVectorType::get(m.element, static_cast<unsigned>(vector));
+      Ir x = b_.CreateAlignedLoad(type, address(m, at), llvm::Align(bytes * static_cast<std::uint64_t>(vector)));
+      for (int k = 0; k < vector; ++k)
+        out[static_cast<std::size_t>(r + k)] = b_.CreateExtractElement(x, static_cast<std::uint64_t>(k));
+    }
+    return out;
+  };
+  auto existing = [&] {
+    Ir easy = vector > 1 ? m.aligned : nullptr;
+    if (m.row_limit) {
+      Ir full = b_.CreateICmpSGE(m.row_limit, t_.i32(rows));
+      easy = easy ? b_.CreateAnd(easy, full) : full;
+    }
+    if (!easy || count == 1) return slow();
+    return t_.choose(easy, fast, slow);
+  };
+  if (!m.exists) return existing();
+  return t_.choose(m.exists, existing, [&] { return SmallVector<Ir>(count, zero); });
+}
+
+void KernelEmitter::store(const Memory& m, const Registers& from, std::int64_t rows, std::int64_t columns, int vector) {
+  const Layout& layout = from.layout;
+  auto bytes = static_cast<std::uint64_t>(bytes_of(m.element));
+  auto value = [&](int r) { return t_.convert(from.values[static_cast<std::size_t>(r)], m.element); };
+  auto slow = [&] {
+    for (int r = 0; r < layout.registers(); ++r) {
+      PlaceIr at = place(layout, r);
+      Ir valid = inside(at, layout, rows, columns);
+      if (m.row_limit) {
+        Ir row = b_.CreateICmpSLT(at.row, m.row_limit);
+        valid = valid ? b_.CreateAnd(valid, row) : row;
+      }
+      auto put = [&] { b_.CreateAlignedStore(value(r), address(m, at), llvm::Align(bytes)); };
+      if (valid)
+        t_.when(valid, put);
+      else
+        put();
+    }
+  };
+  auto fast = [&] {
+    for (int r = 0; r < layout.registers(); r += vector) {
+      PlaceIr at = place(layout, r);
+      auto put = [&] {
+        Ir x = value(r);
+        if (vector > 1) {
+          x = llvm::PoisonValue::get(llvm::FixedVectorType::get(m.element, static_cast<unsigned>(vector)));
+          for (int k = 0; k < vector; ++k) x = b_.CreateInsertElement(x, value(r + k), static_cast<std::uint64_t>(k));
+        }
+        b_.CreateAlignedStore(x, address(m, at), llvm::Align(bytes * static_cast<std::uint64_t>(vector)));
+      };
+      if (Ir valid = inside(at, layout, rows, columns))
+        t_.when(valid, put);
+      else
+        put();
+    }
+  };
+  auto existing = [&] {
+    Ir easy = vector > 1 ? m.aligned : nullptr;
+    if (m.row_limit) {
+      Ir full = b_.CreateICmpSGE(m.row_limit, t_.i32(rows));
+      easy = easy ? b_.CreateAnd(easy, full) : full;
+    }
+    if (!easy || layout.registers() == 1) return slow();
+    t_.choose(
+        easy,
+        [&] {
+          fast();
+          return SmallVector<Ir>();
+        },
+        [&] {
+          slow();
+          return SmallVector<Ir>();
+        });
+  };
+  Ir writes = m.exists;
+  if (Ir first = t_.is_first_replica(layout)) writes = writes ? b_.CreateAnd(writes, first) : first;
+  if (writes)
+    t_.when(writes, existing);
+  else
+    existing();
+}
+
+/// How many neighbouring registers one access of at most 16 bytes covers: those along the axis of stride 1.
+static int wide_access(const Layout& layout, bool rows, int bytes, std::int64_t extent) {
+  int count = 1;
+  for (const Place& base : layout.bases(Carrier::registers)) {
+    Place next = rows ? Place{count, 0} : Place{0, count};
+    if (!(base == next) || 2 * count * bytes > 16 || extent % (2 * count) != 0) break;
+    count *= 2;
+  }
+  return count;
+}
+
+/// Whether a product reads the value where it lies, transposed or not.
+static bool feeds_product(mlir::Value v) {
+  return llvm::any_of(v.getUsers(), [](mlir::Operation* user) {
+    if (auto t = mlir::dyn_cast<TransposeOp>(user)) return feeds_product(t.getTile());
+    auto d = mlir::dyn_cast<DotOp>(user);
+    return d && extents(d.getTile())[0] > 1 && extents(d.getTile())[1] > 1 && extents(d.getA())[1] > 1;
+  });
+}
+
+// A tile that products read goes to shared memory as it comes, in rows of 16 bytes a lane; any other straight into the
+// registers that the rest of the kernel wants it in.
+void KernelEmitter::emit_load(mlir::Operation* op) {
+  mlir::Value v = op->getResult(0);
+  if (v.use_empty()) return;
+  Memory m = memory_of(op);
+  std::int64_t rows = extents(v)[0], columns = extents(v)[1];
+  int bytes = bytes_of(m.element), warps = t_.threads / 32;
+  bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
+  Layout layout = layout_of(v);
+  bool staged = feeds_product(v) && rows > 1 && columns > 1;
+  if (staged)
+    layout = by_rows ? blocked(static_cast<int>(columns), static_cast<int>(rows), 16 / bytes, 32, warps).transposed()
+                     : blocked(static_cast<int>(rows), static_cast<int>(columns), 16 / bytes, 32, warps);
+  bool wide = !m.column_stride || by_rows;
+  int vector = wide ? wide_access(layout, by_rows, bytes, by_rows ? rows : columns) : 1;
+  Registers loaded{layout, load(m, layout, rows, columns, vector)};
+  if (!staged) return define(v, layout, loaded.values);
+  Copy c = reserve(rows, columns, m.element, by_rows);
+  writes(c);
+  store(loaded, c, rows, columns);
+  define(v, c);
+}
+
+void KernelEmitter::emit_store(mlir::Operation* op) {
+  mlir::Value v = op->getOperand(0);
+  Registers from = any(v);
+  if (!failure_.empty()) return;
+  Memory m = memory_of(op);
+  std::int64_t rows = extents(v)[0], columns = extents(v)[1];
+  bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
+  bool wide = !m.column_stride || by_rows;
+  int vector = wide ? wide_access(from.layout, by_rows, bytes_of(m.element), by_rows ? rows : columns) : 1;
+  store(m, from, rows, columns, vector);
+}
+
+}  // namespace latile::simt

@@ -1,0 +1,198 @@
+// Integers of a kernel: positions, heads, slots, and where a kernel over chunks stands in a batch.
+#include "codegen/simt/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace latile::simt {
+
+using namespace tile;
+
+/// cu_seqlens[k] of a ragged batch.
+Ir KernelEmitter::border(const Sequences& q, Ir k) {
+  Ir at = t_.mul(k, q.stride);
+  if (q.bits == 64) return b_.CreateLoad(b_.getInt64Ty(), t_.at(q.lengths, t_.mul(at, 8)));
+  return b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), t_.at(q.lengths, t_.mul(at, 4))), b_.getInt64Ty());
+}
+
+/// Chunks of a sequence of `rows` rows: the last one may be partial, an empty sequence has none.
+Ir KernelEmitter::chunks_of(Ir rows, std::int64_t size) { return b_.CreateSDiv(t_.add(rows, size - 1), t_.i64(size)); }
+
+// A ragged batch is searched from its first sequence, 32 sequences at a time: each lane counts the chunks of one, and a
+// scan over the lanes says where each begins. Blocks past the last chunk have nothing to do.
+void KernelEmitter::emit_chunk(ChunkOp op) {
+  const Sequences& q = sequences_[op.getSequences()];
+  auto size = static_cast<std::int64_t>(op.getSize());
+  Ir c = indices_.lookup(op.getC());
+  facts_.chunk = size;
+  if (!q.lengths) {
+    Ir each = chunks_of(q.rows, size), n = b_.CreateSDiv(c, each);
+    indices_[op.getN()] = indices_[op.getBatch()] = n;
+    indices_[op.getBegin()] = t_.i64(0);
+    indices_[op.getPosition()] = t_.mul(b_.CreateSub(c, t_.mul(n, each)), size);
+    indices_[op.getEnd()] = q.rows;
+    return;
+  }
+  llvm::LLVMContext& context = module_.getContext();
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context, name, function_, exit_); };
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *search = block("search"), *count = block("count"),
+                   *next = block("next"), *found = block("found");
+  Ir sequences = dim("N"), lane = t_.wide(t_.lane);
+  b_.CreateBr(search);
+  b_.SetInsertPoint(search);
+  llvm::PHINode *base = b_.CreatePHI(b_.getInt64Ty(), 2), *done = b_.CreatePHI(b_.getInt64Ty(), 2);
+  base->addIncoming(t_.i64(0), before);
+  done->addIncoming(t_.i64(0), before);
+  b_.CreateCondBr(b_.CreateICmpSLT(base, sequences), count, exit_);
+  b_.SetInsertPoint(count);
+  Ir n = t_.add(base, lane), last = b_.CreateSub(sequences, t_.i64(1));
+  Ir clamped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, n, last);
+  Ir begin = border(q, clamped), end = border(q, t_.add(clamped, 1));
+  Ir own = b_.CreateSelect(b_.CreateICmpSLE(n, last), chunks_of(b_.CreateSub(end, begin), size), t_.i64(0));
+  Ir own32 = b_.CreateTrunc(own, b_.getInt32Ty()), sum = own32;
+  for (int k = 1; k < 32; k *= 2) {
+    Ir below = t_.call(llvm::Intrinsic::nvvm_shfl_sync_up_i32, {}, {t_.i32(-1), sum, t_.i32(k), t_.i32(0)});
+    sum = b_.CreateAdd(sum, b_.CreateSelect(b_.CreateICmpSGE(t_.lane, t_.i32(k)), below, t_.i32(0)));
+  }
+  Ir target = b_.CreateTrunc(b_.CreateSub(c, done), b_.getInt32Ty());
+  Ir start = b_.CreateSub(sum, own32);
+  // The lane in whose sequence the chunk lies is the number of lanes whose sequences end before it.
+  auto from = [&](Ir x, Ir lane_number) {
+    return t_.call(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {}, {t_.i32(-1), x, lane_number, t_.i32(31)});
+  };
+  Ir total = from(sum, t_.i32(31));
+  Ir passed = b_.CreateZExt(b_.CreateICmpSLE(sum, target), b_.getInt32Ty());
+  for (int k = 1; k < 32; k *= 2) passed = b_.CreateAdd(passed, t_.shuffle_xor(passed, k));
+  Ir holder = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, passed, t_.i32(31));
+  Ir local = b_.CreateSub(target, from(start, holder));
+  b_.CreateCondBr(b_.CreateICmpSLT(target, total), found, next);
+  b_.SetInsertPoint(next);
+  base->addIncoming(t_.add(base, 32), next);
+  done->addIncoming(t_.add(done, t_.wide(total)), next);
+  b_.CreateBr(search);
+  b_.SetInsertPoint(found);
+  Ir sequence = t_.add(base, t_.wide(holder)), first = border(q, sequence);
+  indices_[op.getN()] = sequence;
+  indices_[op.getBatch()] = t_.i64(0);
+  indices_[op.getBegin()] = first;
+  indices_[op.getPosition()] = t_.add(first, t_.mul(t_.wide(local), size));
+  indices_[op.getEnd()] = border(q, t_.add(sequence, 1));
+}
+
+void KernelEmitter::emit_chunk_begin(ChunkBeginOp op) {
+  const Sequences& q = sequences_[op.getSequences()];
+  auto size = static_cast<std::int64_t>(op.getSize());
+  Ir n = indices_.lookup(op.getN());
+  if (!q.lengths) {
+    indices_[op.getC()] = t_.mul(n, chunks_of(q.rows, size));
+    return;
+  }
+  Ir n32 = b_.CreateTrunc(n, b_.getInt32Ty());
+  Ir sum = t_.loop(t_.lane, n32, 32, {t_.i32(0)}, [&](Ir k, ArrayRef<Ir> so_far) -> SmallVector<Ir> {
+    Ir at = t_.wide(k);
+    Ir rows = b_.CreateSub(border(q, t_.add(at, 1)), border(q, at));
+    return {b_.CreateAdd(so_far[0], b_.CreateTrunc(chunks_of(rows, size), b_.getInt32Ty()))};
+  })[0];
+  for (int k = 1; k < 32; k *= 2) sum = b_.CreateAdd(sum, t_.shuffle_xor(sum, k));
+  indices_[op.getC()] = t_.wide(sum);
+}
+
+/// The number of a row that an op picks, 64 bits.
+Ir KernelEmitter::row_place(PickKind pick, mlir::Value x, std::uint64_t at, mlir::Value rows) {
+  std::int64_t extent = extents(x)[0];
+  if (pick == PickKind::Last) return t_.i64(extent - 1);
+  if (pick == PickKind::At) return t_.i64(static_cast<std::int64_t>(at));
+  std::int64_t rate = extent / mlir::cast<RowsType>(rows.getType()).getSize();
+  Ir last = b_.CreateSub(t_.mul(rows_[rows].count, rate), t_.i64(1));
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, last, t_.i64(0));
+}
+
+bool KernelEmitter::emit_index(mlir::Operation* op) {
+  auto in = [&](unsigned k) { return indices_.lookup(op->getOperand(k)); };
+  if (auto c = mlir::dyn_cast<mlir::arith::ConstantOp>(op)) {
+    auto i = mlir::dyn_cast<mlir::IntegerAttr>(c.getValue());
+    if (!i) return false;
+    indices_[c] = c.getType().isInteger(1) ? static_cast<Ir>(b_.getInt1(i.getValue().getBoolValue()))
+                                           : t_.i64(i.getValue().getSExtValue());
+    return true;
+  }
+  if (auto s = mlir::dyn_cast<SequenceOp>(op)) {
+    const Sequences& q = sequences_[s.getSequences()];
+    Ir n = in(1);
+    indices_[s.getBatch()] = q.lengths ? t_.i64(0) : n;
+    indices_[s.getBegin()] = q.lengths ? border(q, n) : t_.i64(0);
+    indices_[s.getEnd()] = q.lengths ? border(q, t_.add(n, 1)) : q.rows;
+    return true;
+  }
+  if (auto c = mlir::dyn_cast<ColumnsOp>(op)) {
+    View view = views_[c.getView()];
+    view.shape = c.getColumns().getType();
+    Ir bytes = t_.mul(t_.mul(in(1), view.strides.back()), bytes_of(view.element));
+    view.pointer = t_.at(view.pointer, bytes);
+    view.aligned = b_.CreateAnd(view.aligned, b_.CreateICmpEQ(b_.CreateAnd(bytes, t_.i64(15)), t_.i64(0)));
+    views_[c.getColumns()] = view;
+    return true;
+  }
+  if (auto c = mlir::dyn_cast<ChunkOp>(op)) return emit_chunk(c), true;
+  if (auto c = mlir::dyn_cast<ChunkBeginOp>(op)) return emit_chunk_begin(c), true;
+  if (auto s = mlir::dyn_cast<SlotOp>(op)) {
+    const View& v = views_[s.getView()];
+    Ir at = t_.mul(in(1), v.strides[0]);
+    if (s.getM()) at = t_.add(at, t_.mul(indices_.lookup(s.getM()), v.strides[1]));
+    indices_[s.getSlot()] = t_.wide(b_.CreateLoad(v.element, t_.at(v.pointer, t_.mul(at, bytes_of(v.element)))));
+    return true;
+  }
+  if (auto h = mlir::dyn_cast<HeadOp>(op)) {
+    indices_[h.getCoarse()] = h.getMap() == HeadMap::Grouped ? t_.div(in(0), static_cast<std::int64_t>(h.getRatio()))
+                                                             : b_.CreateSRem(in(0), dim(h.getAxis().str()));
+    return true;
+  }
+  if (auto r = mlir::dyn_cast<RowsOp>(op)) {
+    std::int64_t size = r.getRows().getType().getSize();
+    Ir left = b_.CreateSub(in(2), in(1));
+    Rows rows;
+    rows.reversed = r.getReversed();
+    rows.count = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, t_.i64(size));
+    Ir passed = b_.CreateSub(in(1), in(0));
+    rows.number = b_.CreateSDiv(passed, t_.i64(size));
+    rows.first = rows.reversed ? b_.CreateSub(t_.add(in(2), -1), passed) : in(1);
+    // A turn of a loop over a sequence and a chunk of the batch have a row at least.
+    mlir::Value position = r.getPosition();
+    auto argument = mlir::dyn_cast<mlir::BlockArgument>(position);
+    rows.never_empty = (argument && mlir::isa<mlir::scf::ForOp>(argument.getOwner()->getParentOp())) ||
+                       position.getDefiningOp<ChunkOp>();
+    rows_[r.getRows()] = rows;
+    return true;
+  }
+  if (op->getNumResults() != 1 || is_tile(op->getResult(0))) return false;
+  Ir& out = indices_[op->getResult(0)];
+  if (auto c = mlir::dyn_cast<mlir::arith::CmpIOp>(op)) {
+    using P = mlir::arith::CmpIPredicate;
+    static const std::map<P, llvm::CmpInst::Predicate> predicates{
+        {P::eq, llvm::CmpInst::ICMP_EQ},   {P::ne, llvm::CmpInst::ICMP_NE},   {P::slt, llvm::CmpInst::ICMP_SLT},
+        {P::sle, llvm::CmpInst::ICMP_SLE}, {P::sgt, llvm::CmpInst::ICMP_SGT}, {P::sge, llvm::CmpInst::ICMP_SGE}};
+    auto it = predicates.find(c.getPredicate());
+    if (it == predicates.end()) return fail(op, "unsigned comparison"), true;
+    out = b_.CreateICmp(it->second, in(0), in(1));
+    return true;
+  }
+  out = llvm::TypeSwitch<mlir::Operation*, Ir>(op)
+            .Case<mlir::arith::AddIOp>([&](auto) { return t_.add(in(0), in(1)); })
+            .Case<mlir::arith::SubIOp>([&](auto) { return b_.CreateSub(in(0), in(1)); })
+            .Case<mlir::arith::MulIOp>([&](auto) { return t_.mul(in(0), in(1)); })
+            .Case<mlir::arith::DivSIOp>([&](auto) { return b_.CreateSDiv(in(0), in(1)); })
+            .Case<mlir::arith::RemSIOp>([&](auto) { return b_.CreateSRem(in(0), in(1)); })
+            .Case<mlir::arith::AndIOp>([&](auto) { return b_.CreateAnd(in(0), in(1)); })
+            .Case<mlir::arith::OrIOp>([&](auto) { return b_.CreateOr(in(0), in(1)); })
+            .Case<mlir::arith::MinSIOp>(
+                [&](auto) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, in(0), in(1)); })
+            .Case<mlir::arith::MaxSIOp>(
+                [&](auto) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, in(0), in(1)); })
+            .Case<mlir::arith::SelectOp>([&](auto) { return b_.CreateSelect(in(0), in(1), in(2)); })
+            .Default([&](mlir::Operation* o) {
+              fail(o, "has no lowering");
+              return t_.i64(0);
+            });
+  return true;
+}
+
+}  // namespace latile::simt

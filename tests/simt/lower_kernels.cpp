@@ -1,0 +1,35 @@
+// Lowers a module of tile kernels for an NVIDIA GPU and writes LLVM IR or PTX: the driver of the lit tests and of
+// tests/simt/ptxas.cmake. lower_kernels FILE TARGET llvm|ptx|facts|emulated
+#include "codegen/emulator/Emulate.h"
+#include "codegen/nvptx/Nvptx.h"
+#include "dialect/Tile.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    llvm::errs() << "lower_kernels FILE TARGET llvm|ptx|facts|emulated\n";
+    return 2;
+  }
+  mlir::DialectRegistry registry;
+  latile::tile::register_dialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto lowered = mlir::parseSourceFile<mlir::ModuleOp>(argv[1], &context);
+  const latile::simt::Target* target = latile::simt::find_target(argv[2]);
+  if (!lowered || !target) return 2;
+  llvm::LLVMContext llvm_context;
+  llvm::Module module("latile", llvm_context);
+  latile::Artifact artifact;
+  std::string failure, text, stage = argv[3];
+  bool ok = latile::nvptx::lower(*lowered, *target, module, artifact, failure);
+  if (ok && stage == "llvm") llvm::raw_string_ostream(text) << module;
+  if (ok && stage == "ptx") ok = latile::nvptx::write_ptx(module, *target, text, failure);
+  if (ok && stage == "emulated") ok = latile::emulator::compile_emulated(module, text, failure);
+  if (ok && stage == "facts") text = artifact.facts_json();
+  if (!ok) {
+    llvm::errs() << failure << "\n";
+    return 1;
+  }
+  llvm::outs() << text;
+  return 0;
+}
