@@ -1,5 +1,8 @@
 #include "tests/host/HostRun.h"
+#include "codegen/emulator/Emulate.h"
 #include "codegen/host/Host.h"
+#include "codegen/nvptx/Nvptx.h"
+#include "runtime/emulator/Emulator.h"
 #include "runtime/HostIsa.h"
 #include "tests/host/Loaded.h"
 #include <algorithm>
@@ -80,8 +83,9 @@ struct Tensor {
   bool output = false;
 
   static std::vector<std::int64_t> choose(const std::vector<std::int64_t>& shape, std::int64_t unit,
-                                          std::mt19937_64& engine) {
-    // The unit axis lies innermost, the others around it, each with up to three elements of padding.
+                                          std::mt19937_64& engine, std::int64_t grain) {
+    // The unit axis lies innermost, the others around it, each with up to three elements of padding; with a grain the
+    // strides are multiples of it.
     std::vector<std::size_t> order(shape.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = order.size() - 1 - k;
     if (unit >= 0)
@@ -92,6 +96,7 @@ struct Tensor {
     for (std::size_t axis : order) {
       strides[axis] = next;
       next = next * std::max<std::int64_t>(shape[axis], 1) + static_cast<std::int64_t>(engine() % 4);
+      next = (next + grain - 1) / grain * grain;
     }
     return strides;
   }
@@ -104,8 +109,9 @@ struct Tensor {
     return static_cast<std::size_t>(last) + 1;
   }
 
-  Tensor(ElementType of, std::vector<std::int64_t> extents, std::int64_t unit, std::mt19937_64& engine)
-      : type(of), shape(std::move(extents)), strides(choose(shape, unit, engine)),
+  Tensor(ElementType of, std::vector<std::int64_t> extents, std::int64_t unit, std::mt19937_64& engine,
+         std::int64_t grain)
+      : type(of), shape(std::move(extents)), strides(choose(shape, unit, engine, grain)),
         memory(span(shape, strides) * size(of)) {
     std::int64_t count = 1;
     for (auto extent : shape) count *= extent;
@@ -127,13 +133,15 @@ bool is_poison(const std::byte* at, std::size_t bytes) {
 class Runner {
 public:
   Runner(const Artifact& artifact, mlir::ModuleOp recorded, Data& data, std::uint64_t seed)
-      : artifact_(artifact), data_(data), engine_(seed) {
+      : artifact_(artifact), data_(data), engine_(seed),
+        grain_(artifact.target.starts_with("emulated:") && seed % 2 ? 8 : 1) {
     recorded.walk([&](tile::ScanOp found) { scan_ = found; });
     lay(*recorded.getOps<tile::ProgramOp>().begin());
   }
 
   void run() {
     Loaded loaded(artifact_.binary);
+    if (artifact_.target.starts_with("emulated:")) return emulate(loaded);
     for (const KernelFacts& kernel : artifact_.kernels) {
       auto* entry = loaded.get<HostKernel>(kernel.symbol.c_str());
       REQUIRE(static_cast<bool>(entry));
@@ -160,10 +168,11 @@ private:
       auto view = mlir::dyn_cast<tile::ViewType>(arg.getType());
       if (!view) continue;
       if (auto it = data_.indices.find(name); it != data_.indices.end()) {
-        add(name, type_of(view), {static_cast<std::int64_t>(it->second.size())}, view.getUnit(), it->second);
+        add(name, type_of(view), data_.index_shape(name), view.getUnit(), it->second);
         continue;
       }
-      bool output = name.ends_with(".final") || llvm::is_contained(scan_.getOutputs(), arg);
+      bool output =
+          name.ends_with(".final") || name.ends_with(".history") || llvm::is_contained(scan_.getOutputs(), arg);
       const Array& array = data_.arrays.at(name);
       add(name, type_of(view), array.shape, view.getUnit(), array.data, output);
     }
@@ -183,7 +192,7 @@ private:
   template <class T>
   void add(const std::string& name, ElementType type, std::vector<std::int64_t> shape, std::int64_t unit,
            const std::vector<T>& values, bool output = false) {
-    Tensor& tensor = tensors_.try_emplace(name, type, std::move(shape), unit, engine_).first->second;
+    Tensor& tensor = tensors_.try_emplace(name, type, std::move(shape), unit, engine_, grain_).first->second;
     tensor.output = output;
     REQUIRE(tensor.places.size() == values.size());
     if (!output)
@@ -200,9 +209,49 @@ private:
     return data_.heads / static_cast<std::int64_t>(scan_.getHeadRatio());
   }
 
-  void launch(const KernelFacts& kernel, HostKernel entry) {
+  /// Runs all kernels as GPUs do, with a shadow of every tensor: any report is a failure.
+  void emulate(const Loaded& loaded) {
+    emulator::Memory memory;
+    auto add = [&](const std::string& name, const Memory& m, std::size_t granule, bool written) {
+      if (m.bytes == 0) return;
+      REQUIRE(memory.add(name, m.begin, m.bytes, granule));
+      if (written) memory.mark_written(m.begin, m.bytes);
+    };
+    for (auto& [name, tensor] : tensors_)
+      add(name, tensor.memory, std::min<std::size_t>(size(tensor.type), 4), !tensor.output);
+    for (auto& [name, m] : workspace_) add(name, m, 2, false);
+    for (const KernelFacts& kernel : artifact_.kernels) {
+      auto* entry = loaded.get<const emulator::EmulatedKernel* (*)()>(kernel.symbol.c_str());
+      REQUIRE(static_cast<bool>(entry));
+      Call call = call_of(kernel);
+      std::vector<std::uint64_t> parameters;
+      for (void* p : call.pointers) parameters.push_back(reinterpret_cast<std::uintptr_t>(p));
+      for (std::int64_t x : call.integers) parameters.push_back(static_cast<std::uint64_t>(x));
+      for (double x : call.scalars) parameters.push_back(std::bit_cast<std::uint64_t>(x));
+      emulator::Launch launch;
+      launch.kernel = entry();
+      launch.name = kernel.symbol;
+      launch.blocks = call.items * kernel.slices;
+      launch.threads = kernel.threads;
+      launch.shared_bytes = kernel.shared_bytes;
+      launch.parameters = parameters.data();
+      REQUIRE(launch.kernel->parameters == parameters.size());
+      emulator::Result result = emulator::emulate(launch, memory, {.seed = engine_()});
+      for (const emulator::Report& report : result.reports) FAIL_CHECK(report.text);
+      CHECK(result.completed);
+    }
+    read_back();
+  }
+
+  struct Call {
     std::vector<void*> pointers;
     std::vector<std::int64_t> integers;
+    std::vector<double> scalars;
+    std::int64_t items = 1;
+  };
+  Call call_of(const KernelFacts& kernel) {
+    Call call;
+    auto& [pointers, integers, scalars, items] = call;
     for (const ViewArgument& view : kernel.views) {
       bool in_workspace = view.tensor.starts_with("workspace.");
       CAPTURE(view.tensor);
@@ -213,11 +262,15 @@ private:
       integers.insert(integers.end(), strides.begin(), strides.end());
     }
     for (const std::string& name : kernel.dims) integers.push_back(dim(name));
-    std::vector<double> scalars;
     for (const std::string& name : kernel.scalars) scalars.push_back(data_.scalars.at(name));
     if (kernel.grid.front() == "chunks") CHECK(kernel.chunk == chunk_);
-    std::int64_t items = 1;
     for (const std::string& axis : kernel.grid) items *= dim(axis);
+    return call;
+  }
+
+  void launch(const KernelFacts& kernel, HostKernel entry) {
+    Call call = call_of(kernel);
+    const auto& [pointers, integers, scalars, items] = call;
     std::vector<std::int64_t> order;
     for (std::int64_t item = 0; item < items; ++item) order.push_back(item);
     std::shuffle(order.begin(), order.end(), engine_);
@@ -252,6 +305,7 @@ private:
   const Artifact& artifact_;
   Data& data_;
   std::mt19937_64 engine_;
+  const std::int64_t grain_;  ///< elements: strides of device tensors are multiples of it for every other seed
   tile::ScanOp scan_;
   std::int64_t chunk_ = 1, chunks_ = 0;
   std::map<std::string, Tensor> tensors_;
@@ -337,6 +391,36 @@ void check_host(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& sh
       CAPTURE(conditioning);
       CHECK(error <= base + 8 * conditioning);
     }
+  }
+}
+
+void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& shape, std::uint64_t seed,
+                    const std::string& target, double base) {
+  Data start = data_for(recorded, shape, seed);
+  round_to_views(recorded, start);
+  Data expected = start, rounded = start;
+  run(recorded, expected, {.float64 = true});
+  run(recorded, rounded, {.float64 = false});
+  mlir::OwningOpRef<mlir::ModuleOp> kernels(recorded.clone());
+  REQUIRE(mlir::succeeded(lower_to_kernels(*kernels, {.schedule = schedule})));
+  CAPTURE(target);
+  CAPTURE(static_cast<int>(schedule));
+  Artifact artifact;
+  artifact.target = "emulated:" + target;
+  llvm::LLVMContext context;
+  llvm::Module module("latile", context);
+  std::string failure;
+  REQUIRE_MESSAGE(nvptx::lower(*kernels, *simt::find_target(target), module, artifact, failure), failure);
+  REQUIRE_MESSAGE(emulator::compile_emulated(module, artifact.binary, failure), failure);
+  Data got = start;
+  Runner(artifact, recorded, got, seed).run();
+  for (const auto& [name, array] : expected.arrays) {
+    const double conditioning = rms_ratio(rounded.arrays.at(name), array);
+    if (conditioning > 0.05) continue;  // chaotic: nothing can be said
+    const double error = rms_ratio(got.arrays.at(name), array);
+    CAPTURE(name);
+    CAPTURE(conditioning);
+    CHECK(error <= base + 8 * conditioning);
   }
 }
 

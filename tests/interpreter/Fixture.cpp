@@ -73,7 +73,7 @@ double largest_difference(const Array& a, const Array& b) {
 std::string ScanText::text() const {
   std::vector<std::string> arguments{"%seq: !tile.sequences<" + sequences + ">"}, names{quoted("sequences")};
   std::vector<std::string> in, in_types, initial, initial_types, from, from_types, final, final_types, to, to_types,
-      out, out_types;
+      out, out_types, history, history_types, kept, kept_types, every, accepted_value, accepted_type;
   std::vector<std::string> read_names, read_heads, rates, carry_names, carry_heads, has[4], write_names, write_heads,
       block;
   const auto argument = [&](const std::string& name, const std::string& type, std::vector<std::string>& operands,
@@ -107,9 +107,13 @@ std::string ScanText::text() const {
     const auto type = view(carry.head.empty() ? 1 : 2, carry.inner, carry.type, carry.unit),
                index = view(1, {}, carry.index_type);
     if (carry.initial) argument(carry.name + ".initial", type, initial, initial_types);
-    if (carry.initial_index) argument(carry.name + ".initial_index", index, from, from_types);
+    const auto table = view(2, {}, carry.index_type);
+    if (carry.initial_index) argument(carry.name + ".initial_index", accepted ? table : index, from, from_types);
     if (carry.final) argument(carry.name + ".final", type, final, final_types);
     if (carry.final_index) argument(carry.name + ".final_index", index, to, to_types);
+    if (carry.every) argument(carry.name + ".history", type, history, history_types);
+    if (carry.every) argument(carry.name + ".history_index", table, kept, kept_types);
+    every.push_back(std::to_string(carry.every));
     const bool flags[4] = {carry.initial, carry.initial_index, carry.final, carry.final_index};
     for (int i = 0; i < 4; ++i) has[i].push_back(flags[i] ? "true" : "false");
     carry_names.push_back(quoted(carry.name));
@@ -117,6 +121,7 @@ std::string ScanText::text() const {
     const std::int64_t rows = carry.inner.size() > 1 ? carry.inner[0] : 1;
     block.push_back("%" + carry.name + ": " + tile(rows, carry.inner.empty() ? 1 : carry.inner.back(), "f32"));
   }
+  if (accepted) argument("accepted", view(1, {}, "i32"), accepted_value, accepted_type);
   std::vector<std::string> yielded, yielded_types;
   for (const auto& write : writes) {
     argument(write.name, view(write.head.empty() ? 2 : 3, write.inner, write.type, write.unit), out, out_types);
@@ -137,9 +142,15 @@ std::string ScanText::text() const {
   };
   return "tile.program @program(" + joined(arguments) + ") attributes {" + (step ? "step, " : "") + "arg_names = [" +
          joined(names) + "]} {\n  tile.scan %seq chunk " + std::to_string(chunk) + " axis \"" + axis + "\" " +
-         groups(in, initial, from, final, to, out) + " {reads = [" + joined(read_names) + "], read_heads = [" +
-         joined(read_heads) + "], rates = " + array("i64", rates) + ", carries = [" + joined(carry_names) +
-         "], carry_heads = [" + joined(carry_heads) + "], has_initial = " + array("i1", has[0]) +
+         groups(in, initial, from, final, to, out) +
+         (history.empty() ? ""
+                          : " history(" + joined(history) + " : " + joined(history_types) + ") at(" + joined(kept) +
+                                " : " + joined(kept_types) + ")") +
+         (accepted ? " accepted(" + accepted_value[0] + " : " + accepted_type[0] + ")" : "") + " {" +
+         (reversed ? "reversed, " : "") + (history.empty() ? "" : "every = " + array("i64", every) + ", ") +
+         "reads = [" + joined(read_names) + "], read_heads = [" + joined(read_heads) +
+         "], rates = " + array("i64", rates) + ", carries = [" + joined(carry_names) + "], carry_heads = [" +
+         joined(carry_heads) + "], has_initial = " + array("i1", has[0]) +
          ", has_initial_index = " + array("i1", has[1]) + ", has_final = " + array("i1", has[2]) +
          ", has_final_index = " + array("i1", has[3]) + ", writes = [" + joined(write_names) + "], write_heads = [" +
          joined(write_heads) + "], head_ratio = " + std::to_string(ratio) +
@@ -178,8 +189,16 @@ InterpreterInputs Data::inputs() {
   made.scalars = scalars;
   for (auto& [name, array] : arrays) made.tensors[name] = array.tensor();
   for (auto& [name, index] : indices)
-    made.tensors[name] = {index.data(), ElementType::i32, {static_cast<std::int64_t>(index.size())}, {1}};
+    made.tensors[name] = {index.data(), ElementType::i32, index_shape(name),
+                          columns.contains(name) ? std::vector{columns.at(name), std::int64_t{1}}
+                                                 : std::vector{std::int64_t{1}}};
   return made;
+}
+
+std::vector<std::int64_t> Data::index_shape(const std::string& name) const {
+  const auto size = static_cast<std::int64_t>(indices.at(name).size());
+  if (!columns.contains(name)) return {size};
+  return {size / columns.at(name), columns.at(name)};
 }
 
 void run(mlir::ModuleOp module, Data& data, const InterpreterOptions& options) {

@@ -46,11 +46,13 @@ struct ScanText {
     bool initial = true, final = true, initial_index = false, final_index = false;
     std::string type = "f32", index_type = "i32";
     int unit = -1;
+    std::int64_t every = 0;  ///< tokens between history states, which are kept through an index; 0: none
   };
   std::string sequences = "dense";  ///< or "ragged32", "ragged64"
   std::int64_t chunk = 1, ratio = 1;
   std::string axis = "H", map = "grouped";
-  bool step = false;
+  bool step = false, reversed = false;
+  bool accepted = false;  ///< then every initial_index is a table
   std::vector<Tensor> reads;
   std::vector<std::string> scalars;
   std::vector<Carry> carries;
@@ -71,6 +73,8 @@ mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string& text);
 struct Data {
   std::map<std::string, Array> arrays;
   std::map<std::string, std::vector<std::int32_t>> indices;
+  std::map<std::string, std::int64_t> columns;  ///< of the indices that are tables
+  std::vector<std::int64_t> index_shape(const std::string& name) const;
   std::map<std::string, double> scalars;
   std::int64_t sequences = 1, rows = 0, heads = 1;
   InterpreterInputs inputs();

@@ -86,8 +86,40 @@ struct Filler {
     return index;
   }
 
+  /// A slot for each state of each sequence, each another one, and some that are none.
+  void table(const std::string& name, std::int64_t columns) {
+    std::vector<std::int32_t> index(static_cast<std::size_t>(slots));
+    std::iota(index.begin(), index.end(), 0);
+    std::shuffle(index.begin(), index.end(), engine);
+    index.resize(static_cast<std::size_t>(data.sequences * columns));
+    for (auto& slot : index)
+      if (engine() % 5 == 0) slot = -1;
+    data.indices[name] = index;
+    data.columns[name] = columns;
+  }
+
+  std::int64_t most_states(std::int64_t every) const {
+    return *std::max_element(shape.lengths.begin(), shape.lengths.end()) / std::max<std::int64_t>(every, 1) + 1;
+  }
+
+  void histories() {
+    for (unsigned i = 0; i < scan.getCarries().size(); ++i) {
+      if (!scan.everyOf(i)) continue;
+      const auto columns = most_states(scan.everyOf(i));
+      table(name_of(scan.historyIndexOf(i)), columns);
+      data.arrays[name_of(scan.historyOf(i))] =
+          Array(extents(scan.historyOf(i), {slots}, scan.getCarryHeads()[i]), 777);
+    }
+    if (!scan.getAccepted()) return;
+    auto& accepted = data.indices[name_of(scan.getAccepted())];
+    for (std::int64_t n = 0; n < data.sequences; ++n) accepted.push_back(1 + static_cast<std::int32_t>(engine() % 3));
+  }
+
   void carries() {
     slots = data.sequences + 2;
+    for (unsigned i = 0; i < scan.getCarries().size(); ++i)
+      if (scan.everyOf(i)) slots = std::max(slots, data.sequences * most_states(scan.everyOf(i)) + 2);
+    if (scan.getAccepted()) slots = std::max(slots, data.sequences * 3 + 2);
     for (unsigned i = 0; i < scan.getCarries().size(); ++i) {
       for (bool end : {false, true}) {
         mlir::Value view = end ? scan.finalOf(i) : scan.initialOf(i);
@@ -95,7 +127,10 @@ struct Filler {
         if (!view) continue;
         auto shape_of = extents(view, {index ? slots : data.sequences}, scan.getCarryHeads()[i]);
         data.arrays[name_of(view)] = end ? Array(shape_of, 777) : Array::random(shape_of, engine, 0.5, 1.5);
-        if (index) data.indices[name_of(index)] = indices();
+        if (index && !end && scan.getAccepted())
+          table(name_of(index), 3);
+        else if (index)
+          data.indices[name_of(index)] = indices();
       }
     }
   }
@@ -116,6 +151,7 @@ Data data_for(mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed
   filler.sequences();
   filler.inputs();
   filler.carries();
+  filler.histories();
   filler.outputs();
   return std::move(filler.data);
 }

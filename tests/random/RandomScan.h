@@ -6,8 +6,8 @@ namespace latile::test {
 
 /// A program with one scan, the same for the same seed: one to three sequences tensors (one with two rows a token, one
 /// a gate), a parameter, a scalar, one or two carries with or without tensors and slots, one or two outputs; dense or
-/// ragged, with or without grouped heads; its body twelve to forty random ops. Patterns that passes look for come more
-/// often than chance has them. `step` makes a step.
+/// ragged, forward or reversed, with or without grouped heads, histories and accepted counts; its body twelve to forty
+/// random ops. Patterns that passes look for come more often than chance has them. `step` makes a step.
 ScanText random_scan(std::uint64_t seed, bool step);
 
 /// The same for code that works on vectors: extents of 8 to 200 that are rarely whole vectors, chunks of up to 32 rows,
