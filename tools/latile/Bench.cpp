@@ -1,4 +1,5 @@
 #include "tools/latile/Commands.h"
+#include "tools/latile/DeviceBench.h"
 #include "tools/latile/Machine.h"
 #include "tools/latile/Meaning.h"
 #include "tools/latile/Plan.h"
@@ -14,8 +15,8 @@ namespace latile {
 namespace {
 
 struct Options {
-  std::string op, isa;
-  std::vector<std::string> modes, types, options;
+  std::string op, isa, device = "host", commit;
+  std::vector<std::string> modes, types, options, shapes;
   std::vector<int> threads;
   std::int64_t tokens = 4096, batch = 16, heads = 8, decode_heads = 32, extent = 128, chunk = 0;
   double seconds = 2;
@@ -149,6 +150,13 @@ void print(const Options& o, const Measured& m) {
 }
 
 void bench(Options o) {
+  if (const Place place = Place::named(o.device); !place.host()) {
+    if (o.modes.empty()) o.modes = {"prefill", "step"};
+    if (o.types.empty()) o.types = {"bf16"};
+    return bench_device({o.op, place, o.modes, o.types, o.options, o.shapes, o.chunk, o.seconds, o.commit, o.json});
+  }
+  if (!o.shapes.empty())
+    throw UserError("--shape is for devices; on the host give --tokens, --batch, --heads and --extent");
   const OperatorRow& row = operator_named(o.op);
   need_isa(o.isa);
   if (o.modes.empty()) o.modes = {"prefill", "step"};
@@ -176,10 +184,16 @@ void add_bench(CLI::App& app, int& code) {
   CLI::App* sub = app.add_subcommand("bench", "Times an operator: a long prompt, and a decode step of a batch");
   auto o = std::make_shared<Options>();
   sub->add_option("operator", o->op, "Its name")->required();
+  sub->add_option("--device", o->device, "Where to run: host, cuda or cuda:N")->capture_default_str();
+  sub->add_option("--shape", o->shapes,
+                  "On a device: BATCHxTOKENSxHEADSxK or BATCHxTOKENSxHEADSxKxV; default "
+                  "4x2048x16x128 and 2x16384x16x128, of a step 1, 16 and 128 sequences of 32 heads of 128")
+      ->delimiter(',');
+  sub->add_option("--commit", o->commit, "On a device: what the rows name as their commit");
   sub->add_option("--mode", o->modes, "prefill,step; default both")
       ->delimiter(',')
       ->check(CLI::IsMember({"prefill", "step"}));
-  sub->add_option("--dtype", o->types, "Tensor types; default f32,bf16")->delimiter(',');
+  sub->add_option("--dtype", o->types, "Tensor types; default f32,bf16, on a device bf16")->delimiter(',');
   sub->add_option("--threads", o->threads, "Thread counts; default 1 and one for each CPU")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));

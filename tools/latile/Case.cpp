@@ -44,13 +44,14 @@ public:
   }
 
   std::vector<Case> take() {
-    if (info.has_chunk) {
+    if (info.has_prefill()) {
       lengths();
       sizes();
       states();
     }
     settings_in_turn();
     heads();
+    directions_and_histories();
     tokens();
     return std::move(cases);
   }
@@ -74,7 +75,7 @@ private:
     c.label = fmt::format("{} ({})", label, fmt::join(extents, ", "));
     c.extents = std::move(extents);
     c.data = std::move(data);
-    if (!info.has_chunk) c.mode = Mode::recurrent;
+    if (!info.has_prefill()) c.mode = Mode::recurrent;
     return cases.emplace_back(std::move(c));
   }
   /// Where the chunk is part of the meaning it is the operator's option and not the plan's.
@@ -98,6 +99,7 @@ private:
   std::vector<Data> with_extremes(std::string label, std::vector<std::vector<std::int64_t>> runs) const {
     const std::string high = factors ? ", factors to 2" : "";
     std::vector<Data> list{{label, runs}};
+    if (info.has_kernel) return list;  // it has neither keys nor gates
     list.push_back({"keys correlated 0.9" + high, runs, Gates::mild, 0.9, 2});
     list.push_back({"equal keys" + high, runs, Gates::mild, 1, 2});
     if (gated) {
@@ -130,6 +132,19 @@ private:
   }
 
   void sizes() {
+    if (info.has_kernel) {
+      // Wider than what a program takes at a time: a few whole blocks and a part of one.
+      Case& wide = add("wide", {1300, 4}, {{"19 0 1 40 tokens", {{19, 0, 1, 40}}}});
+      wide.ragged_bits = 32;
+      wide.heads = many();
+      if (!quick) {
+        add("wide", {8192, 3}, {{"20 tokens, batch 2", {{20, 20}}}}).any_as_io = true;
+        add("wide", {16384, 2}, {{"17 tokens", {{17}}}});
+        Case& narrow = add("wide, step", {1300, 4}, {{"batch 3", {{1, 1, 1}}}});
+        narrow.mode = Mode::step;
+        narrow.states = States::in_place;
+      }
+    }
     Case& odd = add("strided", {60, 100}, with_extremes("75 tokens, batch 2", {{75, 75}}));
     odd.strided = true;
     odd.heads = many();
@@ -168,11 +183,10 @@ private:
     const auto left_out = [&](const std::vector<std::pair<std::string, std::string>>& options, const std::string& how) {
       const OperatorInfo with = describe(row, options);
       for (const TensorInfo& t : with.tensors) {
-        const bool input = t.kind == TensorInfo::Kind::sequence || t.kind == TensorInfo::Kind::param;
-        if (!t.optional || !input || !seen.insert(t.name).second) continue;
+        if (!t.optional || t.kind == TensorInfo::Kind::carry || !seen.insert(t.name).second) continue;
         Case& c = add(fmt::format("without {}{}", t.name, how), {24, 40}, {{"37 tokens", {{37}}}});
         c.options = options;
-        if (!with.has_chunk) c.mode = Mode::recurrent;
+        if (!with.has_prefill()) c.mode = Mode::recurrent;
         c.absent = {t.name};
       }
     };
@@ -186,7 +200,7 @@ private:
         c.options.emplace_back(option.name, value);
         c.any_as_io = true;
         c.ratio = grouped ? 2 : 1;
-        if (!describe(row, c.options).has_chunk) c.mode = Mode::recurrent;
+        if (!describe(row, c.options).has_prefill()) c.mode = Mode::recurrent;
         left_out(std::vector(c.options), ", " + label);
       }
     };
@@ -212,6 +226,34 @@ private:
     four.ratio = 4;
   }
 
+  void directions_and_histories() {
+    const bool by_token = info.has_reference && info.no_step.empty();
+    const auto pooled = [&](Case& c, std::int64_t every) {
+      c.ragged_bits = 32;
+      c.states = States::pool;
+      c.every = every;
+      c.accepted = true;
+      c.ratio = grouped ? 2 : 1;
+    };
+    if (info.has_chunk) {
+      Case& reversed = add("reversed", {24, 40}, {{"37 0 16 1 tokens", {{37, 0, 16, 1}}}});
+      reversed.reversed = true;
+      reversed.ragged_bits = 32;
+      reversed.ratio = grouped ? 2 : 1;
+      const std::int64_t chunk = info.mini_batch ? info.mini_batch : 16;
+      pooled(
+          add("states of chunks kept", {24, 40}, {{"3 0 2 1 chunks and more", {{3 * chunk + 5, 3, 2 * chunk, chunk}}}}),
+          chunk);
+    }
+    if (!by_token) return;
+    pooled(add("states of tokens kept", {24, 40}, {{"4 0 1 3 tokens", {{4, 0, 1, 3}}}}), 1);
+    cases.back().mode = Mode::recurrent;
+    if (quick) return;
+    Case& reversed = add("recurrent, reversed", {24, 40}, {{"7 tokens, batch 2", {{7, 7}}}});
+    reversed.mode = Mode::recurrent;
+    reversed.reversed = true;
+  }
+
   void tokens() {
     if (!info.has_reference || !info.no_step.empty()) return;
     Case& recurrent = add("recurrent", {24, 40}, {{"33 0 1 7 tokens", {{33, 0, 1, 7}}}});
@@ -222,7 +264,7 @@ private:
     step.mode = Mode::step;
     step.states = States::in_place;
     step.heads = many();
-    if (info.has_chunk) {
+    if (info.has_prefill()) {
       Case& on = add("steps after a prefill", {24, 40}, {{"12 + 8 tokens, batch 2", {{20, 20}}}});
       on.mode = Mode::step;
       on.prefill = 12;
@@ -264,5 +306,22 @@ OperatorInfo describe(const OperatorRow& row, const std::vector<std::pair<std::s
 }
 
 std::vector<Case> cases_of(const OperatorRow& row, bool quick) { return List(row, quick).take(); }
+
+std::vector<Case> emulated_cases_of(const OperatorRow& row) {
+  constexpr std::int64_t longest = 70;  // more than the longest chunk
+  std::vector<Case> cases = cases_of(row, true);
+  for (Case& c : cases) {
+    // The first data is plain, the last the most extreme.
+    if (c.data.size() > 2) c.data.erase(c.data.begin() + 1, c.data.end() - 1);
+    for (Data& data : c.data) {
+      bool shortened = false;
+      for (std::vector<std::int64_t>& run : data.lengths)
+        for (std::int64_t& tokens : run)
+          if (tokens > longest) tokens = longest, shortened = true;
+      if (shortened) data.label += fmt::format(", at most {}", longest);
+    }
+  }
+  return cases;
+}
 
 }  // namespace latile

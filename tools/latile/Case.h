@@ -45,6 +45,9 @@ struct Case {
   int ragged_bits = 0;     ///< 32 or 64: of cu_seqlens; 0: dense
   std::int64_t chunk = 0;  ///< 0: the target's choice
   States states = States::both;
+  bool reversed = false;
+  std::int64_t every = 0;      ///< tokens between the history states that each carry keeps in its pool; 0: none
+  bool accepted = false;       ///< states start from one of several slots, by the count of accepted tokens
   bool state_v_first = false;  ///< memory of a state [K, V] holds V outermost
   ElementType state_type = ElementType::f32;
   int index_bits = 32;           ///< of slot indices
@@ -65,5 +68,7 @@ OperatorInfo describe(const OperatorRow&, const std::vector<std::pair<std::strin
 /// The list for an operator, which need not be one of ours: options, optional tensors, heads and gates are taken from
 /// its declaration. quick: the part of it that a build can run each time.
 std::vector<Case> cases_of(const OperatorRow&, bool quick);
+/// Of the quick list what the emulator runs in seconds: short sequences, two kinds of data at most.
+std::vector<Case> emulated_cases_of(const OperatorRow&);
 
 }  // namespace latile

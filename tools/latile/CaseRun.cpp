@@ -13,23 +13,31 @@ namespace {
 /// Differences up to this are none, whatever the size of the reference.
 constexpr double negligible = 1e-6;
 
-bool written(const Problem::Entry& e) { return e.role == Problem::Role::output || e.role == Problem::Role::final; }
+bool is_state(const Problem::Entry& e) { return e.role == Problem::Role::final || e.role == Problem::Role::history; }
+bool written(const Problem::Entry& e) { return e.role == Problem::Role::output || is_state(e); }
 
 /// The tensors of one run, with final states in the memory of initial ones where the case says so.
 class Buffers {
 public:
-  Buffers(const Problem& p, const Case& c) : problem(p), in_place(c.states == States::in_place || c.prefill > 0) {
+  Buffers(const Problem& p, const Case& c, const Place& place)
+      : problem(p), in_place(c.states == States::in_place || c.prefill > 0) {
     for (const Problem::Entry& e : p.entries) tensors.push_back(e.tensor);
+    std::vector<std::size_t> memories;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       std::size_t memory = i;
       if (in_place && p.entries[i].role == Problem::Role::initial)
         for (std::size_t j = 0; j < tensors.size(); ++j)
           if (p.entries[j].role == Problem::Role::final && p.entries[j].carry == p.entries[i].carry) memory = j;
       if (memory != i) tensors[memory].bytes = tensors[i].bytes;
-      data.push_back(tensors[memory].bytes.data());
+      memories.push_back(memory);
       strides.push_back(tensors[i].strides);
     }
+    placed.emplace(place, tensors, memories, c.strided);
+    data = placed->data();
   }
+  /// After the runs: the contents come back from the device.
+  void fetch() { placed->fetch(); }
+  bool overran() const { return placed->overran(); }
   const HostTensor& tensor(std::size_t i) const { return tensors[i]; }
   /// The sequences and outputs from a row on.
   std::vector<void*> from_row(std::int64_t row) const {
@@ -50,6 +58,7 @@ private:
   const Problem& problem;
   bool in_place;
   std::vector<HostTensor> tensors;
+  std::optional<PlacedTensors> placed;
 };
 
 class Runner {
@@ -83,8 +92,9 @@ private:
                  return t.kind == TensorInfo::Kind::carry && t.typical;  // then nothing but the state is in the divisor
                });
     if (rounds_to_bfloat16(p)) declared.emplace(row, specialisation_of(std::string(row.name), judged(), p, io));
-    plan.emplace(context, plan_request(std::string(row.name), c, p, settings.isa));
-    if (c.prefill) first.emplace(context, plan_request(std::string(row.name), judged(), p, settings.isa));
+    plan.emplace(context, plan_request(std::string(row.name), c, p, settings.isa, settings.place));
+    if (c.prefill)
+      first.emplace(context, plan_request(std::string(row.name), judged(), p, settings.isa, settings.place));
   }
   /// Steps are judged as what they continue: a prefill, or the tokens of one.
   Case judged() const {
@@ -112,20 +122,24 @@ private:
   }
 
   void compare(const Problem& p, const std::vector<std::int64_t>& lengths, CaseResult& result) {
-    Buffers buffers(p, c), again(p, c);
+    Buffers buffers(p, c, settings.place), again(p, c, settings.place);
     execute(p, buffers);
-    execute(p, again);
+    // The emulator is slow, and one order of lanes gives one result.
+    const bool twice = !settings.place.emulated();
+    if (twice) execute(p, again);
+    buffers.fetch(), again.fetch();
     for (std::size_t i = 0; i < p.entries.size(); ++i) {
       const HostTensor& now = buffers.tensor(i);
       if (!written(p.entries[i])) {
         if (now.bytes != p.entries[i].tensor.bytes) result.failure = now.name + ", an input, was changed";
-      } else if (now.bytes != again.tensor(i).bytes) {
+      } else if (twice && now.bytes != again.tensor(i).bytes) {
         result.failure = now.name + ": a second run gave other bits";
       } else if (!gaps_untouched(now, p.entries[i].tensor)) {
         result.failure = now.name + ": memory between its elements was written";
       }
     }
     if (plan->overran() || (first && first->overran())) result.failure = "memory behind the workspace was written";
+    if (buffers.overran()) result.failure = "memory before or behind a tensor was written";
     if (!result.failure.empty()) return;
 
     Values exact = reference->run(p, true);
@@ -138,9 +152,9 @@ private:
         absent_rows(p, want);
         if (declared) absent_rows(p, rounded.at(e.tensor.name));
       }
-      const bool state = e.role == Problem::Role::final;
+      const bool state = is_state(e);
       TensorError error{e.tensor.name, state, 0, state ? row.state_tolerance : row.output_tolerance, -1};
-      const std::vector<bool> compared = compared_elements(p, e);
+      const std::vector<bool> compared = compared_elements(p, e, lengths);
       std::vector<double> got(want.size());
       for (std::size_t k = 0; k < got.size(); ++k) {
         got[k] = buffers.tensor(i).get(static_cast<std::int64_t>(k));
@@ -185,16 +199,21 @@ private:
   }
 
   /// In a pool, the elements of slots that some sequence writes; elsewhere all.
-  std::vector<bool> compared_elements(const Problem& p, const Problem::Entry& e) const {
+  std::vector<bool> compared_elements(const Problem& p, const Problem::Entry& e,
+                                      const std::vector<std::int64_t>& lengths) const {
     const auto count = static_cast<std::size_t>(e.tensor.count());
     const Problem::Entry* index = p.find(e.tensor.name + "_index");
-    if (e.role != Problem::Role::final || !index) return std::vector<bool>(count, true);
+    if (!is_state(e) || !index) return std::vector<bool>(count, true);
     std::vector<bool> some(count, false);
     const std::size_t slot_size = count / static_cast<std::size_t>(e.tensor.shape[0]);
-    for (std::int64_t n = 0; n < p.sequences; ++n)
-      if (const auto slot = static_cast<std::int64_t>(index->tensor.get(n)); slot >= 0)
-        std::fill_n(some.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slot) * slot_size), slot_size,
-                    true);
+    const std::int64_t columns = e.role == Problem::Role::history ? index->tensor.shape[1] : 1;
+    for (std::int64_t n = 0; n < p.sequences; ++n) {
+      const std::int64_t states = e.role == Problem::Role::history ? lengths[static_cast<std::size_t>(n)] / c.every : 1;
+      for (std::int64_t m = 0; m < states; ++m)
+        if (const auto slot = static_cast<std::int64_t>(index->tensor.get(n * columns + m)); slot >= 0)
+          std::fill_n(some.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slot) * slot_size), slot_size,
+                      true);
+    }
     return some;
   }
 

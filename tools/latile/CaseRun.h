@@ -27,6 +27,7 @@ struct CaseResult {
 struct CheckSettings {
   std::uint64_t seed = 1;
   std::string isa;  ///< "": native
+  Place place;
 };
 
 /// A result for each of the case's data. Throws nothing: a plan that is refused is a failure.

@@ -69,18 +69,21 @@ std::vector<Job> jobs_of(const Options& o) {
   std::vector<ElementType> types;
   for (const std::string& t : o.types) types.push_back(element_type_named(t));
   if (types.empty())
-    types = o.quick ? std::vector{ElementType::f32, ElementType::bf16}
-                    : std::vector{ElementType::f32, ElementType::f16, ElementType::bf16};
+    types = o.quick || o.settings.place.emulated() ? std::vector{ElementType::f32, ElementType::bf16}
+                                                   : std::vector{ElementType::f32, ElementType::f16, ElementType::bf16};
   std::vector<Job> jobs;
   for (const OperatorRow* row : rows)
     for (ElementType io : types)
-      for (Case& c : cases_of(*row, o.quick)) jobs.push_back({row, io, std::move(c)});
+      for (Case& c : o.settings.place.emulated() ? emulated_cases_of(*row) : cases_of(*row, o.quick))
+        jobs.push_back({row, io, std::move(c)});
   return jobs;
 }
 
-int check(const Options& o) {
-  if (o.device != "host") throw UserError(fmt::format("there is no device '{}'; only 'host' is offered", o.device));
+int check(Options& o) {
+  o.settings.place = Place::named(o.device);
+  const Place& place = o.settings.place;
   need_isa(o.settings.isa);
+  if (!place.host() && !o.settings.isa.empty()) throw UserError("--isa is for the host");
   const std::vector<Job> jobs = jobs_of(o);
   const int workers = o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const ContextHandle context = make_context(workers, "");  // no cache: what is checked is compiled now
@@ -119,18 +122,18 @@ int check(const Options& o) {
     }
     std::fflush(stdout);
   }
-  const HostIsa isa = HostIsa::native();
+  const std::string isa = o.settings.isa.empty() ? HostIsa::native().level : o.settings.isa;
   if (o.json)
     fmt::print("{}\n", nlohmann::json{{"version", LATILE_VERSION},
                                       {"device", o.device},
-                                      {"isa", o.settings.isa.empty() ? isa.level : o.settings.isa},
+                                      {"isa", place.host() ? isa : place.description()},
                                       {"seed", o.settings.seed},
                                       {"failed", failed},
                                       {"cases", std::move(rows)}}
                            .dump(2));
   else
-    fmt::print("\n{} of {} cases passed (host, {}, seed {})\n", count - failed, count,
-               o.settings.isa.empty() ? isa.level : o.settings.isa, o.settings.seed);
+    fmt::print("\n{} of {} cases passed ({}, {}, seed {})\n", count - failed, count, place.text,
+               place.host() ? isa : place.description(), o.settings.seed);
   return failed ? exit_failed : exit_ok;
 }
 
@@ -153,7 +156,7 @@ void add_check(CLI::App& app, int& code) {
       "exceeds its tolerance");
   auto o = std::make_shared<Options>();
   sub->add_option("operator", o->operators, "Operators; default all");
-  sub->add_option("--device", o->device, "Where to run: host")->capture_default_str();
+  sub->add_option("--device", o->device, place_help)->capture_default_str();
   sub->add_option("--dtype", o->types, "Tensor types, of f32,f16,bf16; default all (with --quick f32,bf16)")
       ->delimiter(',');
   sub->add_option("--seed", o->settings.seed, "Seed of the inputs")->capture_default_str();

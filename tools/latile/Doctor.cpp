@@ -2,6 +2,7 @@
 #include "compiler/Version.h"
 #include "latile/latile.h"
 #include "runtime/Cache.h"
+#include "runtime/cuda/CudaDevice.h"
 #include "runtime/HostIsa.h"
 #include "tools/latile/Commands.h"
 #include "tools/latile/Machine.h"
@@ -70,6 +71,8 @@ std::vector<Finding> examine() {
   else
     list.push_back({"isa", fmt::format("{} (offered: {})", isa.level, levels.substr(0, levels.size() - 1))});
   list.push_back({"threads", fmt::format("{} CPUs usable by this process", usable_cpus())});
+  bool usable = false;
+  list.push_back({"cuda", runtime::cuda::machine(usable)});
   list.push_back(cache_finding());
   list.push_back(compile_finding());
   list.push_back({"operators", fmt::format("{}", operators().size())});

@@ -74,7 +74,7 @@ Plan::Plan(latile_context* context, const PlanRequest& request) : asked(request)
   desc.size = sizeof desc;
   desc.op = asked.op.c_str();
   desc.mode = name(asked.mode);
-  desc.device = {LATILE_CPU, 0};
+  desc.device = asked.place.id;
   desc.options = options.data(), desc.option_count = options.size();
   desc.dims = dims.data(), desc.dim_count = dims.size();
   desc.tensors = tensors.data(), desc.tensor_count = tensors.size();
@@ -92,33 +92,68 @@ std::vector<std::int64_t> Plan::shape(std::size_t tensor, const std::vector<std:
   return {shape, shape + rank};
 }
 
-void Plan::run(const std::vector<void*>& data, const std::vector<std::vector<std::int64_t>>& strides,
-               const std::vector<std::int64_t>& dims, const std::vector<double>& scalars) {
-  constexpr std::size_t fence = 256;
+namespace {
+constexpr std::size_t fence = 256;
+}
+
+std::size_t Plan::workspace_bytes(const std::vector<std::int64_t>& dims, std::size_t& alignment) const {
   latile_error error = no_error();
-  std::size_t bytes = 0, alignment = 1;
+  std::size_t bytes = 0;
   if (latile_plan_workspace(plan.get(), dims.data(), &bytes, &alignment, &error) != LATILE_OK) fail(error);
+  return bytes;
+}
+
+void* Plan::host_workspace(std::size_t bytes, std::size_t alignment) {
   const std::size_t room = bytes + alignment + fence;
   const bool fresh = memory.size() < room;
   if (fresh) memory.resize(room);
-  auto* base = memory.data() + (alignment - reinterpret_cast<std::uintptr_t>(memory.data()) % alignment) % alignment;
   if (poison || fresh) std::memset(memory.data(), 0xff, memory.size());  // a read of what nothing wrote gives NaN
+  return memory.data() + (alignment - reinterpret_cast<std::uintptr_t>(memory.data()) % alignment) % alignment;
+}
 
+/// Of exactly this size when it is watched: what lies behind it is the fence.
+void* Plan::device_workspace(std::size_t bytes) {
+  if (!on_device || (poison ? on_device->size() != bytes : on_device->size() < bytes))
+    on_device = std::make_unique<DeviceMemory>(asked.place.device, bytes);
+  else if (poison)
+    on_device->poison();
+  return on_device->data();
+}
+
+void Plan::run(const std::vector<void*>& data, const std::vector<std::vector<std::int64_t>>& strides,
+               const std::vector<std::int64_t>& dims, const std::vector<double>& scalars) {
   std::vector<std::int64_t> free_strides;
   for (std::size_t i = 0; i < asked.tensors.size(); ++i)
     for (std::size_t d = 0; d < asked.tensors[i].strides.size(); ++d)
       if (asked.tensors[i].strides[d] == -1) free_strides.push_back(strides[i][d]);
+  std::size_t alignment = 1;
   latile_args args{};
   args.size = sizeof args;
   args.data = data.data();
   args.dims = dims.data();
   args.strides = free_strides.empty() ? nullptr : free_strides.data();
   args.scalars = scalars.empty() ? nullptr : scalars.data();
-  args.workspace = base;
-  args.workspace_size = bytes;
+  args.workspace_size = workspace_bytes(dims, alignment);
+  args.workspace =
+      asked.place.host() ? host_workspace(args.workspace_size, alignment) : device_workspace(args.workspace_size);
+  latile_error error = no_error();
   if (latile_run(plan.get(), &args, &error) != LATILE_OK) fail(error);
-  workspace_overrun |=
-      std::any_of(base + bytes, base + bytes + fence, [](std::byte b) { return b != std::byte{0xff}; });
+  if (!asked.place.host()) {
+    asked.place.wait();
+    workspace_overrun |= poison && on_device->overran();
+    return;
+  }
+  const auto* end = static_cast<const std::byte*>(args.workspace) + args.workspace_size;
+  workspace_overrun |= std::any_of(end, end + fence, [](std::byte b) { return b != std::byte{0xff}; });
+}
+
+void Plan::begin(const std::vector<void*>& data, const std::vector<std::int64_t>& dims, void* stream) {
+  latile_args args{};
+  args.size = sizeof args;
+  args.data = data.data(), args.dims = dims.data(), args.stream = stream;
+  args.workspace = on_device->data(), args.workspace_size = on_device->size();
+  latile_error error = no_error();
+  if (latile_run(plan.get(), &args, &error) != LATILE_OK) fail(error);
 }
 
 std::string Plan::stages() const {
@@ -126,19 +161,30 @@ std::string Plan::stages() const {
   return text ? text : "{}";
 }
 
-PlanRequest plan_request(const std::string& op, const Case& c, const Problem& p, const std::string& isa) {
+PlanRequest plan_request(const std::string& op, const Case& c, const Problem& p, const std::string& isa,
+                         const Place& place) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   PlanRequest request;
   request.op = op;
   request.mode = c.mode;
+  request.place = place;
   request.options = c.options;
   if (c.tiled_heads) request.options.emplace_back("head_map", "tiled");
+  if (c.reversed) request.options.emplace_back("reverse", "true");
   if (c.chunk) request.options.emplace_back("chunk_size", std::to_string(c.chunk));
   if (!isa.empty()) request.options.emplace_back("host_isa", isa);
   for (const auto& [name, value] : p.dims) {
     const bool one = c.mode == Mode::step && name == "T" && !c.ragged_bits;
-    const bool range = !one && (name == "T" || name == "N" || name == "slots" || (name == "B" && !c.ragged_bits));
-    request.dims.push_back({name, range ? 0 : one ? 1 : value, range ? most : one ? 1 : value});
+    const bool range = !one && (name == "T" || name == "N" || name == "slots" || name.ends_with(".states") ||
+                                (name == "B" && !c.ragged_bits));
+    request.dims.push_back({name,
+                            name.ends_with(".states") ? 1
+                            : range                   ? 0
+                            : one                     ? 1
+                                                      : value,
+                            range ? most
+                            : one ? 1
+                                  : value});
   }
   for (const Problem::Entry& e : p.entries) {
     const HostTensor& t = e.tensor;

@@ -1,6 +1,7 @@
 // Owners of the C API's objects, and a plan made for a Problem.
 #pragma once
 #include "latile/latile.h"
+#include "tools/latile/Place.h"
 #include "tools/latile/Problem.h"
 #include <memory>
 
@@ -31,6 +32,7 @@ ElementType element_type_named(const std::string&);
 struct PlanRequest {
   std::string op;
   Mode mode = Mode::prefill;
+  Place place;
   std::vector<std::pair<std::string, std::string>> options;  ///< head_map, chunk_size, host_isa among them
   struct Dim {
     std::string name;
@@ -54,9 +56,11 @@ public:
   /// The shape of tensor i at these dims.
   std::vector<std::int64_t> shape(std::size_t tensor, const std::vector<std::int64_t>& dims) const;
   /// data and strides in the order of the request's tensors; strides (full ones) are read where the request has -1.
-  /// scalars: empty for the defaults. Throws UserError.
+  /// scalars: empty for the defaults. Returns when all is written, on a device too. Throws UserError.
   void run(const std::vector<void*>& data, const std::vector<std::vector<std::int64_t>>& strides,
            const std::vector<std::int64_t>& dims, const std::vector<double>& scalars);
+  /// The same on a device's stream, without waiting, poisoning or looking at the workspace.
+  void begin(const std::vector<void*>& data, const std::vector<std::int64_t>& dims, void* stream);
   const PlanRequest& request() const { return asked; }
   /// What latile_plan_stages says.
   std::string stages() const;
@@ -66,13 +70,19 @@ public:
   bool overran() const { return workspace_overrun; }
 
 private:
+  std::size_t workspace_bytes(const std::vector<std::int64_t>& dims, std::size_t& alignment) const;
+  void* host_workspace(std::size_t bytes, std::size_t alignment);
+  void* device_workspace(std::size_t bytes);
+
   PlanRequest asked;
   PlanHandle plan;
   std::vector<std::byte> memory;
+  std::unique_ptr<DeviceMemory> on_device;
   bool workspace_overrun = false, poison = true;
 };
 
 /// The request that a case makes: strides are free where its tensors are not contiguous.
-PlanRequest plan_request(const std::string& op, const Case&, const Problem&, const std::string& isa);
+PlanRequest plan_request(const std::string& op, const Case&, const Problem&, const std::string& isa,
+                         const Place& place = {});
 
 }  // namespace latile

@@ -1,5 +1,6 @@
 #include "latile/tool.h"
 #include "compiler/Compile.h"
+#include "runtime/EmulatedDevice.h"
 #include "tools/latile/Commands.h"
 #include "tools/latile/UserError.h"
 #include <algorithm>
@@ -78,6 +79,7 @@ std::int64_t integer_in(const std::string& word, const std::string& what) {
 
 int tool_main(int argc, char** argv) {
   install_compiler();
+  runtime::install_emulated_devices();
   CLI::App app("latile: linear-attention operators, written once, compiled for this machine", "latile");
   app.set_version_flag("--version", std::string("latile " LATILE_VERSION));
   app.require_subcommand(1);
