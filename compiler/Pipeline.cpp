@@ -1,4 +1,6 @@
 #include "compiler/Pipeline.h"
+#include "codegen/simt/Orient.h"
+#include "codegen/simt/SliceColumns.h"
 #include "compiler/passes/Canonicalize.h"
 #include "compiler/passes/Cut.h"
 #include "compiler/passes/ReassociateDots.h"
@@ -17,6 +19,8 @@ const std::vector<PassEntry>& passes() {
       {"cut", "what only outputs need leaves the serial kernel as well",
        [](mlir::ModuleOp module) { return cut(module, {.finish = true}); }},
       {"scan-to-kernels", "each scan becomes one fused kernel", scan_to_kernels},
+      {"slice-columns", "columns of a state are shared out among blocks of a GPU", simt::slice_columns},
+      {"orient", "products one way round or the other, so that accumulators are operands where they are", simt::orient},
   };
   return list;
 }
