@@ -20,11 +20,12 @@ void fail(const latile_error& e) {
   throw UserError(e.text, user ? exit_bad_use : exit_internal);
 }
 
-ContextHandle make_context(int threads, const char* cache) {
+ContextHandle make_context(int threads, const char* cache, std::uint32_t flags) {
   latile_context_desc desc{};
   desc.size = sizeof desc;
   desc.cache_dir = cache;
   desc.host_threads = threads;
+  desc.flags = flags;
   latile_error error = no_error();
   latile_context* context = nullptr;
   if (latile_context_create(&desc, &context, &error) != LATILE_OK) fail(error);

@@ -16,8 +16,8 @@ struct PlanRelease {
 using ContextHandle = std::unique_ptr<latile_context, ContextRelease>;
 using PlanHandle = std::unique_ptr<latile_plan, PlanRelease>;
 
-/// threads: as latile_context_desc.host_threads. cache: nullptr for the user's, "" for none. Throws UserError.
-ContextHandle make_context(int threads, const char* cache = nullptr);
+/// threads, flags: as in latile_context_desc. cache: nullptr for the user's, "" for none. Throws UserError.
+ContextHandle make_context(int threads, const char* cache = nullptr, std::uint32_t flags = 0);
 
 latile_dtype dtype_of(ElementType);
 /// "float32" …

@@ -14,6 +14,7 @@ namespace {
 struct Options {
   std::string op, mode = "prefill", layout = "kv", dtype;
   std::vector<std::string> in, out, options, scalars;
+  std::string device = "host";
   int threads = -1;
 };
 
@@ -30,20 +31,24 @@ public:
     PlanRequest request;
     request.op = o.op;
     request.mode = mode;
+    request.place = Place::named(o.device);
     request.options = options;
     for (const auto& [name, value] : sizes)
       if (!inferred_only(name)) request.dims.push_back({name, value, value}), dims.push_back(value);
-    std::vector<void*> data;
+    std::vector<std::size_t> memory;
     std::vector<std::vector<std::int64_t>> strides;
     for (HostTensor& t : tensors) {
       const bool dense = t.strides == dense_strides(t.shape);
       request.tensors.push_back({t.name, t.type, dense ? std::vector<std::int64_t>{} : t.strides, t.shape.size()});
-      data.push_back(t.bytes.data());
+      memory.push_back(memory.size());
       strides.push_back(t.strides);
     }
-    const ContextHandle context = make_context(o.threads);
+    // Index tensors come from files: they are looked at wherever the plan runs.
+    const ContextHandle context = make_context(o.threads, nullptr, LATILE_CHECK_DEVICE_INDICES);
     Plan plan(context.get(), request);
-    plan.run(data, strides, dims, scalars);
+    PlacedTensors placed(request.place, tensors, memory);
+    plan.run(placed.data(), strides, dims, scalars);
+    placed.fetch();
     std::vector<std::pair<TensorFile, HostTensor>> files;
     for (const auto& [name, file] : outputs) files.emplace_back(file, shown(tensor(name)));
     write_tensors(files, words);
@@ -284,6 +289,7 @@ void add_run(CLI::App& app, int& code) {
       ->check(CLI::IsMember({"kv", "vk"}))
       ->capture_default_str();
   sub->add_option("--dtype", o->dtype, "bf16: uint16 files hold the bits of bfloat16 numbers");
+  sub->add_option("--device", o->device, place_help)->capture_default_str();
   sub->add_option("--threads", o->threads, "Threads; default one for each CPU")->check(CLI::PositiveNumber);
   sub->footer("Nothing is written unless the whole run succeeds; an output replaces its file in one step. bfloat16 is "
               "read and written as '<V2', or as uint16 with --dtype bf16.");

@@ -1,0 +1,46 @@
+# latile-portable: the command as one file with LLVM and MLIR inside, for machines that have neither. It needs libc, libm
+# and a C library as new as the build machine's. Not part of `all`: bench/portable.sh builds, strips and packs it.
+find_library(LATILE_ZLIB_ARCHIVE libz.a)
+find_library(LATILE_ZSTD_ARCHIVE libzstd.a)
+if(NOT TARGET MLIRIR OR NOT TARGET LLVMSupport OR NOT LATILE_ZLIB_ARCHIVE OR NOT LATILE_ZSTD_ARCHIVE)
+  message(STATUS "latile-portable is left out: the archives of LLVM, MLIR, zlib or zstd are missing")
+  return()
+endif()
+
+# Debian exports each MLIR archive with the shared libLLVM as a dependency, and LLVMSupport with libraries that are only
+# there at run time.
+get_property(mlir_libraries GLOBAL PROPERTY MLIR_ALL_LIBS)
+set(mlir_archives "")
+foreach(library ${mlir_libraries})
+  if(TARGET ${library})
+    get_target_property(needs ${library} INTERFACE_LINK_LIBRARIES)
+    if(needs)
+      list(REMOVE_ITEM needs LLVM)
+      set_target_properties(${library} PROPERTIES INTERFACE_LINK_LIBRARIES "${needs}")
+    endif()
+  endif()
+endforeach()
+foreach(library MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLIRArithDialect MLIRMathDialect
+        MLIRSCFDialect)
+  list(APPEND mlir_archives ${library})
+endforeach()
+set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
+  "rt;dl;m;${LATILE_ZLIB_ARCHIVE};${LATILE_ZSTD_ARCHIVE};LLVMDemangle")
+llvm_map_components_to_libnames(llvm_archives core support passes lto option x86codegen x86asmparser x86desc x86info
+  nvptxcodegen nvptxdesc nvptxinfo)
+
+add_executable(latile_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp)
+set_target_properties(latile_portable PROPERTIES OUTPUT_NAME latile-portable)
+target_link_libraries(latile_portable PRIVATE latile_flags)
+set(portable_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_version latile_emit
+  latile_passes latile_simt_passes latile_host latile_nvptx latile_emulate latile_simt latile_dialect latile_layout
+  latile_emulated latile_emulator latile_runtime latile_records latile_ops latile_dsl latile_operator_info)
+add_dependencies(latile_portable ${portable_parts})
+foreach(part ${portable_parts})
+  list(APPEND portable_archives $<TARGET_FILE:${part}>)
+endforeach()
+find_library(LATILE_BOOST_CONTEXT_ARCHIVE libboost_context.a REQUIRED)
+target_link_libraries(latile_portable PRIVATE -Wl,--start-group ${portable_archives} -Wl,--end-group
+  ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a ${mlir_archives} ${llvm_archives}
+  ${LATILE_BOOST_CONTEXT_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS})
+target_link_options(latile_portable PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -Wl,--strip-all)
