@@ -12,6 +12,8 @@ namespace {
 constexpr Result kInvalidValue = 1, kInvalidPtx = 218, kNotFound = 500, kLaunchFailed = 719;
 
 FakeCuda fake;
+/// In a process of the command every kernel is there, and does nothing.
+const bool any_kernel = std::getenv("FAKE_CUDA_ANY") != nullptr;
 thread_local std::vector<ContextHandle> current;
 
 /// Counts a call; the result that it is to have.
@@ -170,6 +172,8 @@ FAKE Result cuModuleUnload(ModuleHandle) {
 FAKE Result cuModuleGetFunction(Function* function, ModuleHandle, const char* name) {
   for (Kernel& kernel : kernels)
     if (std::strcmp(kernel.name, name) == 0) return *function = reinterpret_cast<Function>(&kernel), kSuccess;
+  static Kernel nothing = {"nothing", 0, [](const std::int64_t*, std::int64_t) {}};
+  if (any_kernel) return *function = reinterpret_cast<Function>(&nothing), kSuccess;
   return kNotFound;
 }
 FAKE Result cuFuncGetAttribute(int* value, int attribute, Function) {
@@ -184,6 +188,7 @@ FAKE Result cuLaunchKernel(Function function, unsigned x, unsigned y, unsigned z
                            unsigned tz, unsigned shared, Stream stream, void** parameters, void** extra) {
   if (const Result result = called("cuLaunchKernel"); result != kSuccess) return result;
   const Kernel& kernel = *reinterpret_cast<Kernel*>(function);
+  if (any_kernel) return kSuccess;
   const bool shape = x > 0 && y == 1 && z == 1 && ty == 1 && tz == 1 && parameters == nullptr && !current.empty();
   if (!shape || extra[0] != kBufferPointer || extra[2] != kBufferSize || extra[4] != kEnd ||
       *static_cast<std::size_t*>(extra[3]) != kernel.parameters * 8)

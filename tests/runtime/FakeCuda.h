@@ -1,4 +1,5 @@
-// A CUDA driver that is none: it records what it is asked for and runs the toy operator's kernels on host memory.
+// A CUDA driver that is none: it records what it is asked for and runs the toy operator's kernels on host memory. In a
+// process whose environment has FAKE_CUDA_ANY it takes any code, and its kernels do nothing.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -227,6 +227,7 @@ private:
   }
 
   void directions_and_histories() {
+    if (info.has_kernel) return;  // its prefill is no scan
     const bool by_token = info.has_reference && info.no_step.empty();
     const auto pooled = [&](Case& c, std::int64_t every) {
       c.ragged_bits = 32;
@@ -307,7 +308,7 @@ OperatorInfo describe(const OperatorRow& row, const std::vector<std::pair<std::s
 
 std::vector<Case> cases_of(const OperatorRow& row, bool quick) { return List(row, quick).take(); }
 
-std::vector<Case> emulated_cases_of(const OperatorRow& row) {
+std::vector<Case> emulated_cases_of(const OperatorRow& row, std::optional<int> half) {
   constexpr std::int64_t longest = 70;  // more than the longest chunk
   std::vector<Case> cases = cases_of(row, true);
   for (Case& c : cases) {
@@ -321,7 +322,12 @@ std::vector<Case> emulated_cases_of(const OperatorRow& row) {
       if (shortened) data.label += fmt::format(", at most {}", longest);
     }
   }
-  return cases;
+  if (!half) return cases;
+  std::vector<Case> kept;
+  int turn = 0;
+  for (Case& c : cases)
+    if (c.data.size() > 1 || turn++ % 2 == *half) kept.push_back(std::move(c));
+  return kept;
 }
 
 }  // namespace latile

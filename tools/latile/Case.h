@@ -68,7 +68,8 @@ OperatorInfo describe(const OperatorRow&, const std::vector<std::pair<std::strin
 /// The list for an operator, which need not be one of ours: options, optional tensors, heads and gates are taken from
 /// its declaration. quick: the part of it that a build can run each time.
 std::vector<Case> cases_of(const OperatorRow&, bool quick);
-/// Of the quick list what the emulator runs in seconds: short sequences, two kinds of data at most.
-std::vector<Case> emulated_cases_of(const OperatorRow&);
+/// Of the quick list what the emulator runs in seconds: short sequences, two kinds of data at most. half 0 or 1: the
+/// cases with two kinds of data, and every second of the others, so that two types share those.
+std::vector<Case> emulated_cases_of(const OperatorRow&, std::optional<int> half);
 
 }  // namespace latile

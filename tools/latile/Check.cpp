@@ -73,9 +73,11 @@ std::vector<Job> jobs_of(const Options& o) {
                                                    : std::vector{ElementType::f32, ElementType::f16, ElementType::bf16};
   std::vector<Job> jobs;
   for (const OperatorRow* row : rows)
-    for (ElementType io : types)
-      for (Case& c : o.settings.place.emulated() ? emulated_cases_of(*row) : cases_of(*row, o.quick))
-        jobs.push_back({row, io, std::move(c)});
+    for (std::size_t t = 0; t < types.size(); ++t) {
+      const std::optional<int> half = o.types.empty() ? std::optional(static_cast<int>(t)) : std::nullopt;
+      for (Case& c : o.settings.place.emulated() ? emulated_cases_of(*row, half) : cases_of(*row, o.quick))
+        jobs.push_back({row, types[t], std::move(c)});
+    }
   return jobs;
 }
 

@@ -1,0 +1,95 @@
+// The command on devices: what it refuses, and what it does with a CUDA driver whose kernels do nothing.
+#include "runtime/cuda/Driver.h"
+#include "tests/tool/Command.h"
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using latile::runtime::cuda::Driver;
+
+namespace {
+
+void use_fake() {
+  ::setenv("FAKE_CUDA_ANY", "1", 1);
+  std::string why;
+  REQUIRE_MESSAGE(Driver::use(FAKE_CUDA, why) != nullptr, why);
+}
+
+}  // namespace
+
+TEST_CASE("devices that are none are refused by name") {
+  use_fake();
+  const auto refused = [](const char* device, const char* sentence) {
+    const Outcome outcome = command({"check", "linear_attn", "--device", device});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(has(outcome.err, sentence), outcome.err);
+  };
+  refused("gpu", "there is no device 'gpu'; host, cuda, cuda:N and emulated:sm_80 are offered");
+  refused("cuda:x", "'x' is no number of a device");
+  refused("cuda:", "'' is no number of a device");
+  refused("cuda:9", "there is no CUDA device 9; the driver has 3 (0 to 2)");
+  refused("cuda:2", "compute capability 7.5; 8.0 or newer is needed");
+  refused("emulated:sm_10", "there is no emulated chip 'sm_10'; sm_80");
+  std::string why;
+  Driver::use("/no/such/libcuda.so.1", why);
+  refused("cuda", "there is no CUDA device 0: the CUDA driver cannot be loaded");
+  const Outcome doctor = command({"doctor"});
+  CHECK(has(doctor.out, "the CUDA driver cannot be loaded"));
+  use_fake();
+  const Outcome isa = command({"check", "linear_attn", "--device", "cuda", "--isa", "avx512"});
+  CHECK(isa.code == 2);
+  CHECK(has(isa.err, "--isa is for the host"));
+}
+
+TEST_CASE("check on a device fails kernels that write nothing") {
+  use_fake();
+  const Outcome outcome =
+      command({"check", "linear_attn", "--device", "cuda:1", "--quick", "--dtype", "f32", "--json"});
+  CHECK(outcome.code == 1);
+  const auto object = nlohmann::json::parse(outcome.out);
+  CHECK(object["device"] == "cuda:1");
+  CHECK(has(object["isa"], "Fake, sm_90, 132 multiprocessors, 80 GiB"));
+  CHECK(object["cases"].size() > 10);
+  for (const auto& c : object["cases"]) {
+    CHECK(c["passed"] == false);
+    CHECK(c["tensors"].size() > 0);  // a number, not a fault: outputs are as they were before the run, NaN
+    for (const auto& tensor : c["tensors"]) CHECK(tensor["error"].is_null());
+  }
+}
+
+TEST_CASE("bench on a device prints a row for each shape") {
+  use_fake();
+  const Outcome outcome = command({"bench", "linear_attn", "--device", "cuda", "--json", "--dtype", "bf16,f32",
+                                   "--shape", "2x64x3x32,1x48x2x32x64", "--seconds", "0.01", "--commit", "abc"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  std::istringstream lines(outcome.out);
+  std::vector<nlohmann::json> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  REQUIRE(rows.size() == 8);
+  const auto& row = rows[1];
+  CHECK(row["op"] == "linear_attn");
+  CHECK(row["mode"] == "prefill");
+  CHECK(row["dtype"] == "bf16");
+  CHECK(row["B"] == 1);
+  CHECK(row["T"] == 48);
+  CHECK(row["H"] == 2);
+  CHECK(row["K"] == 32);
+  CHECK(row["V"] == 64);
+  CHECK(row["commit"] == "abc");
+  CHECK(row["device"] == "Fake");
+  CHECK(row["gpu_ms"].get<double>() == doctest::Approx(0.1));  // the fake's clock says 1 ms for a graph of ten runs
+  // q, k, v, o in bfloat16 and two states in float32, once each at 4.3 TB/s.
+  const double bytes = 48.0 * 2 * (32 + 32 + 64 + 64) * 2 + 2.0 * 2 * 32 * 64 * 4;
+  CHECK(row["floor_ms"].get<double>() == doctest::Approx(bytes / 4.3e9));
+  CHECK(row["call_us"].get<double>() > 0);
+  CHECK(rows[4]["mode"] == "step");
+  CHECK(rows[4]["T"] == 1);
+
+  const Outcome wrong = command({"bench", "linear_attn", "--device", "cuda", "--shape", "4x2048x16"});
+  CHECK(wrong.code == 2);
+  CHECK(has(wrong.err, "--shape 4x2048x16: give BATCHxTOKENSxHEADSxK"));
+  const Outcome host = command({"bench", "linear_attn", "--shape", "4x2048x16x128"});
+  CHECK(host.code == 2);
+  CHECK(has(host.err, "--shape is for devices"));
+}
