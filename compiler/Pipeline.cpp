@@ -35,8 +35,9 @@ static std::vector<std::string_view> list(Schedule schedule) {
   return {"tile-canonicalize", "reassociate-dots", "solve-instead-of-inverse", "tile-canonicalize", "scan-to-kernels"};
 }
 
-mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOptions& options) {
-  for (std::string_view name : list(options.schedule)) {
+static mlir::LogicalResult run(mlir::ModuleOp module, const std::vector<std::string_view>& names,
+                               const PipelineOptions& options) {
+  for (std::string_view name : names) {
     for (const PassEntry& pass : passes()) {
       if (pass.name != name) continue;
       if (failed(pass.run(module))) return mlir::failure();
@@ -44,6 +45,15 @@ mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOption
     }
   }
   return mlir::success();
+}
+
+mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOptions& options) {
+  return run(module, list(options.schedule), options);
+}
+
+mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, const PipelineOptions& options) {
+  module->setAttr("tile.target", mlir::StringAttr::get(module.getContext(), target));
+  return run(module, {"slice-columns", "orient", "tile-canonicalize"}, options);
 }
 
 }  // namespace latile

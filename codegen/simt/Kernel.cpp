@@ -44,9 +44,12 @@ static void dims_read(KernelOp kernel, const std::vector<std::string>& grid, std
 /// Views as pointers, then every stride and dim as i64, then scalars as double.
 void KernelEmitter::make_function(ArrayRef<std::string> names) {
   facts_.symbol = kernel_.getSymName().str();
-  for (mlir::Attribute a : kernel_.getGrid()) facts_.grid.push_back(mlir::cast<mlir::StringAttr>(a).str());
+  for (mlir::Attribute a : kernel_.getGrid())
+    if (auto axis = mlir::cast<mlir::StringAttr>(a).getValue(); axis != "slice") facts_.grid.push_back(axis.str());
+  if (auto slices = kernel_->getAttrOfType<mlir::IntegerAttr>("slices"))
+    facts_.slices = static_cast<int>(slices.getInt());
   dims_read(kernel_, facts_.grid, facts_.dims);
-  auto args = kernel_.getBody().front().getArguments().drop_front(facts_.grid.size());
+  auto args = kernel_.getBody().front().getArguments().drop_front(kernel_.getGrid().size());
   SmallVector<llvm::Type*> types;
   for (auto [arg, name] : llvm::zip(args, names)) {
     auto view = mlir::dyn_cast<ViewType>(arg.getType());
@@ -88,7 +91,7 @@ Ir KernelEmitter::dim(const std::string& name) {
 void KernelEmitter::bind_arguments(ArrayRef<std::string> names) {
   unsigned pointer = 0, stride = static_cast<unsigned>(facts_.views.size()),
            scalar = stride + static_cast<unsigned>(strides_) + static_cast<unsigned>(facts_.dims.size());
-  auto args = kernel_.getBody().front().getArguments().drop_front(facts_.grid.size());
+  auto args = kernel_.getBody().front().getArguments().drop_front(kernel_.getGrid().size());
   for (auto [arg, name] : llvm::zip(args, names)) {
     if (auto shape = mlir::dyn_cast<ViewType>(arg.getType())) {
       View view;
@@ -129,6 +132,10 @@ void KernelEmitter::bind_arguments(ArrayRef<std::string> names) {
 void KernelEmitter::bind_grid() {
   auto args = kernel_.getBody().front().getArguments();
   Ir item = t_.call(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  if (facts_.grid.size() < kernel_.getGrid().size()) {  // the last axis: slices of columns
+    indices_[args[facts_.grid.size()]] = t_.wide(t_.rem(item, facts_.slices));
+    item = t_.div(item, facts_.slices);
+  }
   for (std::size_t k = facts_.grid.size(); k-- > 0;) {
     if (k == 0) {
       indices_[args[k]] = t_.wide(item);
@@ -241,6 +248,7 @@ void KernelEmitter::emit_operation(mlir::Operation* op) {
   if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op)) return emit_for(loop);
   if (auto branch = mlir::dyn_cast<mlir::scf::IfOp>(op)) return emit_if(branch);
   if (emit_index(op)) return;
+  if (auto c = mlir::dyn_cast<ColumnsOp>(op)) return emit_columns(c);
   if (mlir::isa<LoadOp, LoadRowsOp>(op)) return emit_load(op);
   if (mlir::isa<StoreOp, StoreRowsOp>(op)) return emit_store(op);
   if (op->use_empty() || is_alias(op)) return;

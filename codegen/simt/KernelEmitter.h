@@ -129,8 +129,10 @@ private:
   Ir pointer(const Copy&, Ir row, Ir column);
   Ir shared(std::int64_t offset);
   void barrier();
-  void reads(const Copy&);
-  void writes(const Copy&);
+  void reads(const Copy& c) { accesses({c}, {}); }
+  void writes(const Copy& c) { accesses({}, {c}); }
+  /// Announces accesses that follow together, behind a barrier where one of them needs it.
+  void accesses(ArrayRef<Copy> read, ArrayRef<Copy> written);
   Ir inside(const PlaceIr&, const Layout&, std::int64_t rows, std::int64_t columns);
   PlaceIr place(const Layout&, int reg);
   /// Each register of a layout from its place.
@@ -143,6 +145,7 @@ private:
   Ir address(const Memory&, const PlaceIr&);
   SmallVector<Ir> load(const Memory&, const Layout&, std::int64_t rows, std::int64_t columns, int vector);
   void store(const Memory&, const Registers&, std::int64_t rows, std::int64_t columns, int vector);
+  void emit_columns(tile::ColumnsOp);
   void emit_load(mlir::Operation*);
   void emit_store(mlir::Operation*);
 

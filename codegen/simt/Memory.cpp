@@ -30,6 +30,16 @@ KernelEmitter::Memory KernelEmitter::memory_of(const View& view, mlir::ValueRang
   return m;
 }
 
+/// A view of its own that starts at a column.
+void KernelEmitter::emit_columns(ColumnsOp op) {
+  View view = views_[op.getView()];
+  Ir offset = t_.mul(t_.mul(indices_.lookup(op.getAt()), view.strides.back()), bytes_of(view.element));
+  view.pointer = t_.at(view.pointer, offset);
+  view.aligned = b_.CreateAnd(view.aligned, b_.CreateICmpEQ(b_.CreateAnd(offset, t_.i64(15)), t_.i64(0)));
+  view.shape = op.getColumns().getType();
+  views_[op.getColumns()] = view;
+}
+
 KernelEmitter::Memory KernelEmitter::memory_of_rows(const View& view, Ir batch, const Rows& rows, Ir head,
                                                     std::int64_t rate) {
   Memory m;
@@ -80,16 +90,20 @@ SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::
   auto count = static_cast<std::size_t>(layout.registers());
   auto bytes = static_cast<std::uint64_t>(bytes_of(m.element));
   Ir zero = llvm::Constant::getNullValue(m.element);
-  auto clamped = [&](PlaceIr at) {
-    if (layout.shape().row > rows) at.row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.row, t_.i32(rows - 1));
-    if (layout.shape().column > columns)
-      at.column = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.column, t_.i32(columns - 1));
+  // What lies past the extents is read from a place inside, at the start of a group of `size` neighbours along an axis.
+  bool by_rows = !m.row_stride;
+  auto clamped = [&](PlaceIr at, int size) {
+    auto most = [&](Ir x, std::int64_t last) {
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, t_.i32(last));
+    };
+    if (layout.shape().row > rows) at.row = most(at.row, rows - (by_rows ? size : 1));
+    if (layout.shape().column > columns) at.column = most(at.column, columns - (by_rows ? 1 : size));
     return at;
   };
   auto slow = [&] {
     SmallVector<Ir> out;
     for (int r = 0; r < layout.registers(); ++r) {
-      PlaceIr at = clamped(place(layout, r));
+      PlaceIr at = clamped(place(layout, r), 1);
       Ir valid = m.row_limit ? b_.CreateICmpSLT(at.row, m.row_limit) : nullptr;
       if (valid) at.row = b_.CreateSelect(valid, at.row, t_.i32(0));
       Ir x = b_.CreateAlignedLoad(m.element, address(m, at), llvm::Align(bytes));
@@ -100,7 +114,7 @@ SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::
   auto fast = [&] {
     SmallVector<Ir> out(count);
     for (int r = 0; r < layout.registers(); r += vector) {
-      PlaceIr at = clamped(place(layout, r));
+      PlaceIr at = clamped(place(layout, r), vector);
       if (vector == 1) {
         out[static_cast<std::size_t>(r)] = b_.CreateAlignedLoad(m.element, address(m, at), llvm::Align(bytes));
         continue;
