@@ -1,5 +1,6 @@
 #include "compiler/Emit.h"
 #include "compiler/EmitBody.h"
+#include "compiler/EmitKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -56,14 +57,12 @@ private:
 void ProgramEmitter::check_body() {
   Body::Kind kind = spec.mode == Mode::prefill ? Body::chunk : Body::reference;
   body = r.body(kind);
+  if (!body && kind == Body::chunk) body = r.body(Body::kernel);
   if (body) return;
-  if (r.body(Body::kernel))
-    r.report({}, "kernels of the lower layer are not yet lowered: they can be recorded and not compiled");
-  else
-    r.report({}, kind == Body::chunk && !r.no_prefill.empty()
-                     ? "mode prefill is not offered with these options: " + r.no_prefill + "; use mode recurrent"
-                 : kind == Body::chunk ? "there is no chunk body, so no prefill: use the recurrent mode"
-                                       : "there is no reference, so neither recurrent nor step: use prefill");
+  r.report({}, kind == Body::chunk && !r.no_prefill.empty()
+                   ? "mode prefill is not offered with these options: " + r.no_prefill + "; use mode recurrent"
+               : kind == Body::chunk ? "there is no chunk body, so no prefill: use the recurrent mode"
+                                     : "there is no reference, so neither recurrent nor step: use prefill");
 }
 
 void ProgramEmitter::check_extents() {
@@ -303,7 +302,7 @@ mlir::OwningOpRef<mlir::ModuleOp> ProgramEmitter::run() {
   check_extents();
   check_axis();
   check_tensors();
-  if (body) BodyEmitter::report_unsupported(r, *body);
+  if (body && body->kind == Body::kernel) check_windows(r, spec);
   if (!r.mistakes.empty()) return {};
 
   context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect>();
@@ -318,7 +317,20 @@ mlir::OwningOpRef<mlir::ModuleOp> ProgramEmitter::run() {
   b.setInsertionPointToEnd(module->getBody());
   tile::ProgramOp program = make_program(b, loc);
   b.setInsertionPointToEnd(&program.getBody().front());
-  make_scan(b, loc, program.getBody().front());
+  if (body->kind != Body::kernel) {
+    make_scan(b, loc, program.getBody().front());
+    return module;
+  }
+  auto argument = [&](int declaration, llvm::StringRef part) -> Value {
+    if (r.decls[declaration].kind != Kind::scalar) {
+      Bound* one = find(declaration, part.str());
+      return one ? one->argument : Value();
+    }
+    auto number = static_cast<unsigned>(bound.size()) + 1;
+    for (int i = 0; i < declaration; ++i) number += r.decls[static_cast<std::size_t>(i)].kind == Kind::scalar;
+    return program.getBody().getArgument(number);
+  };
+  emit_kernels({r, spec, chunk, axis, program, argument}, b);
   return module;
 }
 

@@ -54,29 +54,7 @@ std::vector<int> BodyEmitter::reads() const {
   return {found.begin(), found.end()};
 }
 
-void BodyEmitter::report_unsupported(Recorder& r, const Body& body) {
-  std::set<std::pair<Op, unsigned>> seen;
-  auto visit = [&](auto&& self, int region, const std::vector<int>& results) -> void {
-    for (int n : r.ordered(region, results)) {
-      const Node node = r.nodes[n];
-      switch (node.op) {
-      case Op::program_id:
-      case Op::load:
-      case Op::store:
-        if (seen.insert({node.op, node.loc.line()}).second)
-          r.report(node.loc, std::string(name(node.op)) + " is not yet lowered: it can be recorded and not compiled");
-        break;
-      case Op::read:
-        for (int p : r.decls[node.decl].prologues) self(self, p, {r.regions[p].yield});
-        break;
-      default: break;
-      }
-      if (node.op != Op::adjoint)
-        for (int nested : node.regions) self(self, nested, {r.regions[nested].yield});
-    }
-  };
-  visit(visit, body.region, r.results(body));
-}
+Lowered BodyEmitter::emit_window(int) { llvm_unreachable("only kernels have windows"); }
 
 std::int64_t extent_of(const Recorder& r, const Specialisation& spec, std::int64_t chunk, int symbol) {
   std::int64_t product = 1;
@@ -201,13 +179,13 @@ Value BodyEmitter::result(int node, mlir::Type element, const Loc& l) {
 void BodyEmitter::emit_nodes(int region, const std::vector<int>& results) {
   for (int n : r.ordered(region, results)) {
     const Node& node = r.nodes[n];
-    if (node.op == Op::argument || node.op == Op::adjoint || lowered.count(n)) continue;
+    if (node.op == Op::argument || node.op == Op::adjoint || node.op == Op::grid || lowered.count(n)) continue;
     std::vector<int> in;
     for (int i : node.in) in.push_back(same.count(i) ? same[i] : i);
     auto key = std::tuple(node.op, in, node.region, node.shape.r, node.shape.c, node.io, node.value, node.n, node.decl,
                           node.mask, node.stair, node.precise, node.exclusive, node.reverse);
     auto [it, fresh] = first_of.try_emplace(key, n);
-    if (fresh || !node.regions.empty())
+    if (fresh || !node.regions.empty() || node.op == Op::load)
       lowered[n] = emit_node(n);
     else
       lowered[n] = lowered.at(it->second), same[n] = it->second;
@@ -268,6 +246,7 @@ Lowered BodyEmitter::emit_node(int id) {
     const Lowered& x = operand(n.decl);
     return n.io ? x : cast(x, f32, loc);
   }
+  if (n.op >= Op::columns && n.op <= Op::store) return emit_window(id);
   std::vector<Lowered> in;
   for (int i : n.in) in.push_back(lowered.at(i));
   if (auto simple = simplify(n, in, type)) return *simple;
@@ -289,8 +268,12 @@ Lowered BodyEmitter::emit_node(int id) {
   case Op::count: return whole(tile::CountOp::create(b, loc, type, Value()));
   case Op::index: return whole(tile::IndexOp::create(b, loc, type, Value()));
   case Op::iota: {
-    Value ones = constant(1, type, loc);
-    return whole(tile::CumsumOp::create(b, loc, type, ones, true, false));
+    bool across = type.getDimSize(0) == 1;
+    auto down = across ? RankedTensorType::get({type.getDimSize(1), 1}, f32) : type;
+    Value ones = constant(1, down, loc);
+    Value count = tile::CumsumOp::create(b, loc, down, ones, true, false);
+    if (!across || type == down) return whole(count);
+    return whole(tile::TransposeOp::create(b, loc, type, count));
   }
   case Op::cast: return cast(in[0], type.getElementType(), loc);
   case Op::stop_gradient: return in[0];
@@ -319,10 +302,12 @@ Lowered BodyEmitter::emit_node(int id) {
   case Op::decay: return whole(tile::DecayOp::create(b, loc, type, v[0], v[1], mask_kind(n.mask), n.stair));
   case Op::inverse_unit_lower: return whole(tile::InverseUnitLowerOp::create(b, loc, type, v[0]));
   case Op::cummax: return whole(tile::CummaxOp::create(b, loc, type, v[0], v[1]));
-  case Op::prev: return whole(tile::PrevOp::create(b, loc, type, v[0], v[1], false));
+  case Op::prev:
+  case Op::next: return whole(tile::PrevOp::create(b, loc, type, v[0], v[1], n.op == Op::next));
   case Op::kron_rows: return whole(tile::KronRowsOp::create(b, loc, type, v[0], v.size() > 1 ? v[1] : Value()));
-  case Op::lookup: return whole(tile::LookupOp::create(b, loc, type, tile::TableKind::Fenwick, v[0],
-                                                  v.size() > 1 ? v[1] : Value(), false));
+  case Op::lookup:
+    return whole(
+        tile::LookupOp::create(b, loc, type, tile::TableKind::Fenwick, v[0], v.size() > 1 ? v[1] : Value(), false));
   case Op::affine_scan: return whole(tile::AffineScanOp::create(b, loc, type, v[0], v[1], v[2], false));
   case Op::logcumsumexp: return whole(tile::LogcumsumexpOp::create(b, loc, type, v[0], v[1]));
   case Op::decayed_scores:
@@ -356,6 +341,7 @@ Lowered BodyEmitter::emit_elementwise(const Node& n, const std::vector<Lowered>&
   case Op::sqrt: return whole(mlir::math::SqrtOp::create(b, loc, v[0]));
   case Op::rsqrt: return whole(mlir::math::RsqrtOp::create(b, loc, v[0]));
   case Op::tanh: return whole(mlir::math::TanhOp::create(b, loc, v[0]));
+  case Op::floor: return whole(mlir::math::FloorOp::create(b, loc, v[0]));
   case Op::sigmoid: return whole(tile::SigmoidOp::create(b, loc, type, v[0]));
   case Op::softplus: return whole(tile::SoftplusOp::create(b, loc, type, v[0]));
   case Op::select: {

@@ -26,22 +26,23 @@ struct Lowered {
 class BodyEmitter {
 public:
   BodyEmitter(const Recorder&, const Body&, const Specialisation&, std::int64_t chunk, mlir::OpBuilder&);
+  virtual ~BodyEmitter() = default;
 
   /// Declarations that the body's results need, prologues included.
   std::vector<int> reads() const;
-  /// Reports each operation that has no lowering yet, once for each line.
-  static void report_unsupported(Recorder&, const Body&);
-
   void bind(int declaration, mlir::Value block_argument) { arguments[declaration] = block_argument; }
   /// Emits everything that the body's results need.
   void run();
   /// A result in the given element type.
   mlir::Value result(int node, mlir::Type element, const Loc&);
 
-  std::int64_t extent(int symbol) const;
+  virtual std::int64_t extent(int symbol) const;
   mlir::RankedTensorType tile_type(Shape, mlir::Type element) const;
 
-private:
+protected:
+  /// What only a kernel's body has: windows and loops over columns.
+  virtual Lowered emit_window(int node);
+
   const Recorder& r;
   const Body& body;
   const Specialisation& spec;

@@ -89,6 +89,7 @@ Tile sqrt(Arg a) { return unary(Op::sqrt, a); }
 Tile rsqrt(Arg a) { return unary(Op::rsqrt, a); }
 Tile sigmoid(Arg a) { return unary(Op::sigmoid, a); }
 Tile tanh(Arg a) { return unary(Op::tanh, a); }
+Tile floor(Arg a) { return unary(Op::floor, a); }
 Tile softplus(Arg a) { return unary(Op::softplus, a); }
 Tile stop_gradient(Arg a) { return unary(Op::stop_gradient, a); }
 Tile relu(Arg a) { return max(a, Arg(0, a.loc)); }
@@ -164,6 +165,7 @@ static Tile from_row(Op op, const char* what, const Arg& a, const Arg& from) {
 }
 Tile cummax(Arg a, Arg from) { return from_row(Op::cummax, "cummax: the first maximum", a, from); }
 Tile prev(Arg a, Arg from) { return from_row(Op::prev, "prev: the first row", a, from); }
+Tile next(Arg a, Arg from) { return from_row(Op::next, "next: the last row", a, from); }
 Tile logcumsumexp(Arg s, Arg z) { return from_row(Op::logcumsumexp, "logcumsumexp: the carry", s, z); }
 Tile last(Arg a) {
   return unary(Op::last, a, [](Node& n) { n.shape.r = 0; });
@@ -189,6 +191,22 @@ Tile diagonal(Arg a) {
 Tile kron_rows(Arg a) {
   Recorder* r = a.tile.rec;
   return unary(Op::kron_rows, a, [&](Node& n) { n.shape.c = r->product(n.shape.c, n.shape.c); });
+}
+Tile kron_rows(Arg a, Arg b) {
+  Operands x({&a, &b});
+  if (!x.r) return {};
+  Shape s = x.shape(0), t = x.shape(1), out{s.r, x.r->product(s.c, t.c)};
+  if (x.poison) return x.r->poison(a.loc, out, x.in);
+  if (s.r != t.r)
+    return x.r->mistake(a.loc, "kron_rows of " + x.r->show(s) + " and " + x.r->show(t) + ": the rows differ", out);
+  return x.r->emit({.op = Op::kron_rows, .in = x.in, .shape = out, .loc = a.loc});
+}
+Tile lookup(Arg a, Table t, Arg from) {
+  Operands x({&a, &from});
+  if (!x.r) return {};
+  Shape s = x.shape(0), out{s.r, s.r};
+  if (x.poison || !expect(x, 1, "lookup: the number to count from", from.loc, {})) return x.r->poison(a.loc, out, x.in);
+  return x.r->emit({.op = Op::lookup, .in = x.in, .shape = out, .loc = a.loc, .n = static_cast<int>(t)});
 }
 Tile lookup(Arg a, Table t) {
   return unary(Op::lookup, a, [&](Node& n) { n.shape.c = n.shape.r, n.n = static_cast<int>(t); });

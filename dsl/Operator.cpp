@@ -115,18 +115,6 @@ Carry Operator::hidden(std::string_view n, std::initializer_list<Dim> d, Loc l) 
 Output Operator::output(std::string_view n, std::initializer_list<Dim> d, Type t, Loc l) {
   return {rec(), declare(*rec(), Kind::output, n, d, t, l)};
 }
-Tensor Operator::input(std::string_view n, std::initializer_list<Dim> d, Type t, Loc l) {
-  Tensor out{};
-  out.rec = rec();
-  out.id = declare(*rec(), Kind::input, n, d, t, l);
-  return out;
-}
-Tensor Operator::result(std::string_view n, std::initializer_list<Dim> d, Type t, Loc l) {
-  Tensor out{};
-  out.rec = rec();
-  out.id = declare(*rec(), Kind::result, n, d, t, l);
-  return out;
-}
 
 bool Operator::flag(std::string_view n, bool fallback) {
   add_option(*rec(), {OptionInfo::Kind::flag, std::string(n), fallback ? "true" : "false", 0, 1, {"false", "true"}});
@@ -189,11 +177,11 @@ void Operator::no_segment(std::string_view why) { rec()->no_segment = why; }
 void Operator::no_prefill(std::string_view why) { rec()->no_prefill = why; }
 
 void Operator::begin(int kind, Loc l) {
-  if (rec()->body(static_cast<Body::Kind>(kind)))
-    rec()->report(l, std::string(kind == Body::reference ? "reference"
-                                 : kind == Body::chunk   ? "chunk"
-                                                         : "kernel") +
-                         " is given twice");
+  auto one = [&](Body::Kind k) { return rec()->body(k) != nullptr; };
+  if (kind != Body::kernel && one(static_cast<Body::Kind>(kind)))
+    rec()->report(l, std::string(kind == Body::reference ? "reference" : "chunk") + " is given twice");
+  else if (kind == Body::kernel ? one(Body::chunk) : kind == Body::chunk && one(Body::kernel))
+    rec()->report(l, "chunk and kernel are both given: prefill is one or the other");
   Body b;
   b.kind = kind;
   b.region = rec()->open();
@@ -208,9 +196,10 @@ void Operator::end(Loc l) {
       const Declaration& d = r.decls[i];
       if (d.kind == Kind::carry && !(d.hidden && b.kind == Body::chunk) && !b.carries.count(static_cast<int>(i)))
         r.report(l, which + " never assigns carry '" + d.name + "'");
-      if (d.kind == Kind::output && !b.outputs.count(static_cast<int>(i)))
+      if (d.kind == Kind::output && d.given && !b.outputs.count(static_cast<int>(i)))
         r.report(l, which + " never assigns output '" + d.name + "'");
     }
+  if (b.kind == Body::kernel && b.grid == -1) r.report(l, "a kernel has no grid: it begins with rows() or last(n)");
   r.stack.pop_back();
 }
 
@@ -234,8 +223,7 @@ void Operator::finish() {
     if (d.hidden)
       continue;
     else if (d.kind == Kind::carry)
-      for (const char* part :
-           {".initial", ".initial_index", ".final", ".final_index", ".history", ".history_index"})
+      for (const char* part : {".initial", ".initial_index", ".final", ".final_index", ".history", ".history_index"})
         tensors.push_back(d.name + part);
     else if (d.kind != Kind::scalar)
       tensors.push_back(d.name);
@@ -245,6 +233,16 @@ void Operator::finish() {
     r.report({}, "there is no tensor '" + b + "' with these options" +
                      (near.empty() ? std::string() : "; the nearest is '" + near + "'"));
   }
+  // The kernels together write everything.
+  if (r.body(Body::kernel))
+    for (std::size_t i = 0; i < r.decls.size(); ++i) {
+      const Declaration& d = r.decls[i];
+      bool written = (d.kind != Kind::output && d.kind != Kind::carry) || !d.given;
+      for (const Body& b : r.bodies)
+        if (b.kind == Body::kernel)
+          written |= b.outputs.count(static_cast<int>(i)) || b.carries.count(static_cast<int>(i));
+      if (!written) r.report(d.loc, "no kernel writes '" + d.name + "'");
+    }
   if (r.bodies.empty()) r.report({}, "no body is given: an operator has a reference, a chunk or a kernel");
 }
 
@@ -266,9 +264,9 @@ OperatorInfo Operator::info() const {
       continue;
     }
     TensorInfo t;
-    static constexpr TensorInfo::Kind kinds[] = {
-        TensorInfo::Kind::sequence, TensorInfo::Kind::param, TensorInfo::Kind::sequence, TensorInfo::Kind::carry,
-        TensorInfo::Kind::output,   TensorInfo::Kind::input, TensorInfo::Kind::result};
+    static constexpr TensorInfo::Kind kinds[] = {TensorInfo::Kind::sequence, TensorInfo::Kind::param,
+                                                 TensorInfo::Kind::sequence, TensorInfo::Kind::carry,
+                                                 TensorInfo::Kind::output};
     t.kind = kinds[static_cast<int>(d.kind)];
     t.name = d.name;
     for (int x : d.dims) t.dims.push_back(r.extents[x]);

@@ -24,7 +24,7 @@ struct DimInfo {
 };
 
 struct TensorInfo {
-  enum class Kind : std::uint8_t { sequence, param, carry, output, input, result };
+  enum class Kind : std::uint8_t { sequence, param, carry, output };
   Kind kind = Kind::sequence;
   std::string name;
   std::vector<std::string> dims;  ///< heads and inner extents as declared, without batch and rows: {"HV", "V"}
@@ -66,6 +66,8 @@ struct OperatorInfo {
   std::string no_step;       ///< why it has neither recurrent nor step though there is a reference, or empty
   int mini_batch = 0;        ///< tokens of a chunk where that is part of the meaning; 0: the target's choice
   bool has_reference = false, has_chunk = false, has_kernel = false;
+
+  bool has_prefill() const { return has_chunk || has_kernel; }
 
   const TensorInfo* tensor(const std::string& name) const;
   const DimInfo* dim(const std::string& name) const;

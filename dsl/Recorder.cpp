@@ -175,7 +175,8 @@ std::vector<int> Recorder::ordered(int region, const std::vector<int>& roots) co
   };
   for (int n : roots) run(n);
   for (int n : regions[region].nodes)
-    if (nodes[n].op == Op::store || nodes[n].op == Op::adjoint) run(n);
+    if (nodes[n].op == Op::store || nodes[n].op == Op::adjoint || (nodes[n].op == Op::columns && nodes[n].n == 0))
+      run(n);
   return out;
 }
 
@@ -187,6 +188,7 @@ const Body* Recorder::body(Body::Kind kind) const {
 
 std::vector<int> Recorder::results(const Body& b) const {
   std::vector<int> out;
+  if (b.kind == Body::kernel) return out;  // its stores
   for (auto& [decl, node] : b.outputs) out.push_back(node);
   for (auto& [decl, node] : b.carries) out.push_back(node);
   return out;
@@ -212,6 +214,7 @@ std::optional<double> fold(const Node& n, std::span<const std::optional<double>>
   case Op::rsqrt: return 1 / std::sqrt(*in[0]);
   case Op::sigmoid: return 1 / (1 + std::exp(-*in[0]));
   case Op::tanh: return std::tanh(*in[0]);
+  case Op::floor: return std::floor(*in[0]);
   case Op::softplus: return std::max(*in[0], 0.0) + std::log1p(std::exp(-std::abs(*in[0])));
   case Op::select: return *in[0] != 0 ? *in[1] : *in[2];
   case Op::stop_gradient:

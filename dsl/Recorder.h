@@ -15,11 +15,11 @@ namespace latile {
 #define LATILE_OPS(X) \
   X(poison) X(read) X(argument) X(constant) X(valid) X(count) X(index) X(iota) \
   X(add) X(sub) X(mul) X(div) X(max) X(min) X(select) \
-  X(neg) X(exp) X(exp2) X(log) X(log2) X(sqrt) X(rsqrt) X(sigmoid) X(tanh) X(softplus) X(stop_gradient) X(cast) \
+  X(neg) X(exp) X(exp2) X(log) X(log2) X(sqrt) X(rsqrt) X(sigmoid) X(tanh) X(floor) X(softplus) X(stop_gradient) X(cast) \
   X(transpose) X(dot) X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_columns) \
-  X(cumsum) X(cummax) X(last) X(last_valid) X(pick) X(prev) X(repeat_rows) X(diagonal) X(kron_rows) X(lookup) \
+  X(cumsum) X(cummax) X(last) X(last_valid) X(pick) X(prev) X(next) X(repeat_rows) X(diagonal) X(kron_rows) X(lookup) \
   X(mask) X(decay) X(decayed_scores) X(decayed_apply) X(decayed_apply_transposed) X(inverse_unit_lower) \
-  X(affine_scan) X(logcumsumexp) X(solve) X(loop) X(custom) X(adjoint) X(program_id) X(load) X(store)
+  X(affine_scan) X(logcumsumexp) X(solve) X(loop) X(custom) X(adjoint) X(grid) X(columns) X(taps) X(load) X(store)
 // clang-format on
 enum class Op : std::uint8_t {
 #define LATILE_OP(name) name,
@@ -41,8 +41,11 @@ struct Node {
   bool io = false;  ///< in the operator's tensor type; else float32
   Loc loc{};
   double value = 0;  ///< constant
-  int n = 0;         ///< steps, times, row, block size, table
-  int decl = -1;     ///< read, load, store; dimension of program_id
+  int n = 0;         ///< steps, times, row, table; rows back; of a grid 1: last rows; detail::Over
+  int decl = -1;     ///< read, load, store; dimension of columns and taps
+  int before = -1;   ///< the carry that holds what comes before a window's sequence
+  /// Of a window: the nodes of its grid, columns and tap, which are operands too, or -1. Its tap may be reversed.
+  int rows = -1, cols = -1, tap = -1;
   Mask mask = Mask::all;
   int stair = 1;
   bool precise = false, exclusive = false, reverse = false;
@@ -53,7 +56,7 @@ struct Node {
 };
 
 struct Declaration {
-  enum class Kind : std::uint8_t { sequence, param, scalar, carry, output, input, result };
+  enum class Kind : std::uint8_t { sequence, param, scalar, carry, output };
   Kind kind = Kind::sequence;
   std::string name;
   std::vector<int> dims;
@@ -84,7 +87,8 @@ struct Region {
 struct Body {
   enum Kind : int { reference, chunk, kernel };
   int kind = -1, region = -1;
-  std::map<int, int> reads, carries, outputs;  ///< declaration -> node
+  std::map<int, int> reads, carries, outputs;  ///< declaration -> node; of a kernel its last store
+  int grid = -1;                               ///< of a kernel: node
 };
 
 class Recorder {
@@ -129,12 +133,14 @@ public:
   /// In the body's (or prologue's) outermost region, so that nested regions may use it too.
   Tile emit_outermost(Node);
   bool in_body() const { return !bodies.empty() && !stack.empty() && bodies.back().region == stack.front(); }
+  bool in_kernel() const { return in_body() && bodies.back().kind == Body::kernel; }
   bool in_reference() const { return in_body() && bodies.back().kind == Body::reference; }
   bool bound(const std::string& tensor) const;
 
   /// Nodes of a region that its results need, operands first: an order that doesn't depend on the order in which the
   /// host compiler evaluated a call's arguments.
   std::vector<int> ordered(int region, const std::vector<int>& roots) const;
+  /// The first body of that kind; there may be several kernels.
   const Body* body(Body::Kind) const;
   /// Results of a body: the outputs, then the carries.
   std::vector<int> results(const Body&) const;

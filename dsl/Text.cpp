@@ -26,7 +26,7 @@ struct Printer {
       out += pad + ref(i) + " = " + name(n.op);
       for (int x : n.in) out += " " + ref(x);
       if (n.op == Op::constant) out += " " + digits(n.value);
-      if (n.op == Op::program_id)
+      if (n.op == Op::columns || n.op == Op::taps)
         out += " over " + r.extents[n.decl];
       else if (n.decl >= 0)
         out += " '" + r.decls[n.decl].name + "'";
@@ -34,6 +34,9 @@ struct Printer {
       if (n.op == Op::mask || n.op == Op::decay || n.op == Op::decayed_scores || n.op == Op::decayed_apply ||
           n.op == Op::decayed_apply_transposed)
         out += std::string(" ") + masks[static_cast<int>(n.mask)];
+      for (auto [at, what] : {std::pair{n.rows, " rows "}, {n.cols, " columns "}, {n.tap, " tap "}})
+        if (at >= 0) out += what + ref(at);
+      if (n.before >= 0) out += " before '" + r.decls[n.before].name + "'";
       if (n.stair != 1) out += " stair " + std::to_string(n.stair);
       if (n.n != 0) out += " n " + std::to_string(n.n);
       if (n.precise) out += " precise";
@@ -59,7 +62,7 @@ struct Printer {
 std::string Operator::text() const {
   const Recorder& r = *impl;
   Printer p{r, {}, {}};
-  static const char* const kinds[] = {"sequence", "param", "scalar", "carry", "output", "input", "result"};
+  static const char* const kinds[] = {"sequence", "param", "scalar", "carry", "output"};
   static const char* const types[] = {"io", "any", "f32", "i32", "i64"};
   static const char* const bodies[] = {"reference", "chunk", "kernel"};
   p.out = "operator " + r.name + "\n";

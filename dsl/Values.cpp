@@ -1,4 +1,4 @@
-// What has a name or a place: operands, carries, outputs, windows of the lower layer.
+// What has a name: operands, carries, outputs.
 #include "dsl/Recorder.h"
 #include <algorithm>
 
@@ -50,6 +50,11 @@ Tile Operand::read(Loc l) const {
   if (d.kind == Kind::carry)
     if (auto it = b.carries.find(id); it != b.carries.end()) return Tile(rec, it->second);
   if (auto it = b.reads.find(id); it != b.reads.end()) return Tile(rec, it->second);
+  if (b.kind == Body::kernel && (d.kind == Kind::sequence || d.kind == Kind::carry))
+    return r.mistake(l,
+                     "'" + d.name + "' is read as a whole in a kernel: a kernel reads windows, like " + d.name +
+                         "(rows) or " + d.name + "(rows, columns)",
+                     s);
   bool io = d.raw() && d.kind != Kind::carry && b.kind != Body::reference;  // in a reference nothing is rounded
   Tile t = r.emit_outermost({.op = Op::read, .shape = s, .io = io, .loc = l, .decl = id, .head = d.value_head});
   b.reads[id] = t.node;
@@ -128,6 +133,11 @@ void assign(Recorder& r, const Declaration& d, const char* what, Shape want, int
                     ", the assigned tile varies over " + r.extents[n.head]);
 }
 bool assignable(Recorder& r, const Declaration& d, const char* what, Loc l) {
+  if (r.in_kernel()) {
+    r.report(l, std::string(what) + " '" + d.name +
+                    "' is assigned as a whole in a kernel: a kernel writes windows, like " + d.name + "(rows)");
+    return false;
+  }
   if (r.in_body() && r.stack.size() == 1 && r.bodies.back().kind != Body::kernel) return true;
   r.report(l, std::string(what) + " '" + d.name + "' is assigned outside reference and chunk, or inside a loop");
   return false;
@@ -148,6 +158,11 @@ Carry& Carry::operator=(Arg a) {
 }
 
 bool Output::given() const { return rec->decls[id].given; }
+Output& Output::optional() {
+  rec->decls[id].optional = true;
+  rec->decls[id].given = rec->bound(rec->decls[id].name);
+  return *this;
+}
 Output& Output::operator=(Arg a) {
   const Declaration d = rec->decls[id];
   if (!assignable(*rec, d, "output", a.loc)) return *this;
@@ -172,52 +187,9 @@ Tile Chunk::valid(Loc l) const {
 }
 Tile Chunk::count(Loc l) const { return rec->emit({.op = Op::count, .loc = l}); }
 Tile Chunk::index(Loc l) const { return rec->emit({.op = Op::index, .loc = l}); }
+Tile Chunk::iota(Dim d, Loc l) const { return rec->emit({.op = Op::iota, .shape = {0, d.id}, .loc = l}); }
 Tile Chunk::iota(Loc l) const {
   return rec->emit({.op = Op::iota, .shape = {rec->in_reference() ? 0 : 1, 0}, .loc = l});
-}
-
-// The lower layer.
-
-Arg::Arg(const View& v, Loc l) : tile(Tile(v)), loc(l) {}
-View::operator Tile() const {
-  const Declaration d = rec->decls[tensor];
-  Shape s{rows, cols};
-  if (d.kind == Kind::result) return rec->mistake(loc, "result '" + d.name + "' is read", s);
-  if (!d.given) return rec->mistake(loc, "'" + d.name + "' is optional and not bound: guard it with given()", s);
-  std::vector<int> in;
-  if (at >= 0) in.push_back(at);
-  return rec->emit({.op = Op::load, .in = in, .shape = s, .io = d.type == Type::io, .loc = loc, .decl = tensor});
-}
-View& View::operator=(Arg a) {
-  const Declaration d = rec->decls[tensor];
-  int y = rec->value(a);
-  if (!rec->nodes[y].poison && !(rec->nodes[y].shape == Shape{rows, cols}))
-    rec->report(a.loc, "store to '" + d.name + "' of " + rec->show({rows, cols}) + ", the tile is " +
-                           rec->show(rec->nodes[y].shape));
-  std::vector<int> in{d.type == Type::io ? rec->narrow(y, a.loc) : rec->widen(y, a.loc)};
-  if (at >= 0) in.push_back(at);
-  (void)rec->emit({.op = Op::store, .in = in, .shape = {rows, cols}, .loc = a.loc, .decl = tensor});
-  return *this;
-}
-View Tensor::operator()(Block b, Dim c, Loc l) const {
-  View v{};
-  v.rec = rec, v.tensor = id, v.rows = rec->intern(std::to_string(b.size)), v.cols = c.id, v.at = b.node, v.loc = l;
-  return v;
-}
-View Tensor::operator()(Dim c, Loc l) const {
-  View v{};
-  v.rec = rec, v.tensor = id, v.rows = 0, v.cols = c.id, v.at = -1, v.loc = l;
-  return v;
-}
-bool Tensor::given() const { return rec->decls[id].given; }
-Tensor& Tensor::optional() {
-  rec->decls[id].optional = true;
-  rec->decls[id].given = rec->bound(rec->decls[id].name);
-  return *this;
-}
-Block Kernel::grid(Dim d, int size, Loc l) {
-  Tile t = rec->emit({.op = Op::program_id, .loc = l, .n = size, .decl = d.id});
-  return {rec, t.node, d.id, size};
 }
 
 }  // namespace latile

@@ -29,6 +29,10 @@ void rebased(Operator&);
 void mesa_net(Operator&);
 void ttt(Operator&);
 void titans(Operator&);
+void l2norm(Operator&);
+void rms_norm(Operator&);
+void causal_conv1d(Operator&);
+void token_shift(Operator&);
 
 namespace latile {
 namespace {
@@ -68,6 +72,10 @@ std::vector<OperatorRow>& rows() {
       {"mesa_net", ::mesa_net, "least squares over all tokens with a decay, solved at each query", 0.006, 0.008},
       {"ttt", ::ttt, "a linear model trained at test time, one gradient step a mini-batch", 0.005, 0.005},
       {"titans", ::titans, "a linear memory trained at test time, with momentum and forgetting", 0.006, 0.005},
+      {"l2norm", ::l2norm, "rows of unit length", 0.001, 0.001},
+      {"rms_norm", ::rms_norm, "root-mean-square normalisation with weight, gate and residual", 0.001, 0.001},
+      {"causal_conv1d", ::causal_conv1d, "a short causal convolution of each channel", 0.001, 0.001},
+      {"token_shift", ::token_shift, "each row's difference from the one before", 0.001, 0.001},
   };
   return table;
 }

@@ -12,6 +12,8 @@ struct Described {
 
 /// Limits of inner dimensions, such as K and V.
 inline constexpr std::int64_t kMinInner = 8, kMaxInner = 512;
+/// Of those that kernels of the lower layer take some columns of at a time.
+inline constexpr std::int64_t kMaxColumns = std::int64_t{1} << 20;
 
 /// Checks all of `desc` against the operator; throws Failure. `native` is the level for option host_isa = native;
 /// `device_target` what the device's code is compiled for, empty for the host.

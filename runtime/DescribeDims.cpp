@@ -31,7 +31,7 @@ Dimension read_dim(const latile_dim& given, const OperatorInfo& info) {
                               : head ? 1
                                      : 0,
                      highest = limited ? known->most
-                               : inner ? kMaxInner
+                               : inner ? (info.has_kernel ? kMaxColumns : kMaxInner)
                                        : kMaxDim;
   if (dim.min < lowest)
     fail(LATILE_BAD_SHAPE, "{}: dimension {} is {}, below the limit of {}", info.name, dim.name, dim.min, lowest);

@@ -24,11 +24,7 @@ Meaning meaning(const OperatorInfo& info, const std::string& name) {
     case TensorInfo::Kind::output: return {tensor, Role::output};
     case TensorInfo::Kind::carry:
       fail(LATILE_BAD_ARGUMENT, "{}: '{}' is a state; bind '{}.initial' or '{}.final'", info.name, name, name, name);
-    case TensorInfo::Kind::input:
-    case TensorInfo::Kind::result: break;
     }
-    fail(LATILE_UNSUPPORTED, "{}: tensor '{}' belongs to a kernel operator; plans are made for scans only", info.name,
-         name);
   }
   const std::size_t dot = name.find('.');
   const TensorInfo* carry = dot == std::string::npos ? nullptr : info.tensor(name.substr(0, dot));

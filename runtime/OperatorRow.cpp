@@ -44,8 +44,6 @@ const char* text(TensorInfo::Kind kind) {
   case TensorInfo::Kind::param: return "param";
   case TensorInfo::Kind::carry: return "carry";
   case TensorInfo::Kind::output: return "output";
-  case TensorInfo::Kind::input: return "input";
-  case TensorInfo::Kind::result: return "result";
   }
   return "?";
 }
@@ -105,7 +103,7 @@ std::string operator_json(const Row& row) {
   const OperatorInfo& info = row.info;
   json modes = json::array(), dims = json::array(), tensors = json::array(), scalars = json::array(),
        options = json::array();
-  if (info.has_chunk) modes.push_back("prefill");
+  if (info.has_prefill()) modes.push_back("prefill");
   if (info.has_reference && info.no_step.empty()) modes.insert(modes.end(), {"recurrent", "step"});
   for (const DimInfo& dim : info.dims) {
     json j = {{"name", dim.name}, {"head", dim.head}};

@@ -287,6 +287,7 @@ Ir KernelEmitter::elementwise_vector(mlir::Operation* op, llvm::ArrayRef<Ir> x) 
       .Case<mlir::math::SqrtOp>([&](auto) { return l_.call(llvm::Intrinsic::sqrt, {x[0]}); })
       .Case<mlir::math::RsqrtOp>(
           [&](auto) { return b.CreateFDiv(l_.splat(1.0), l_.call(llvm::Intrinsic::sqrt, {x[0]})); })
+      .Case<mlir::math::FloorOp>([&](auto) { return l_.call(llvm::Intrinsic::floor, {x[0]}); })
       .Case<mlir::math::AbsFOp>([&](auto) { return l_.call(llvm::Intrinsic::fabs, {x[0]}); })
       .Case<mlir::math::TanhOp>([&](auto) { return l_.tanh(x[0]); })
       .Case<mlir::arith::SelectOp>([&](auto) { return b.CreateSelect(x[0], x[1], x[2]); })

@@ -223,7 +223,23 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     Ir count = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, l_.index(size));
     Ir done = b.CreateSub(in(1), in(0));
     Ir first = r.getReversed() ? b.CreateSub(b.CreateSub(in(2), l_.index(1)), done) : in(1);
-    rows_[r.getRows()] = {first, count, b.CreateSDiv(done, l_.index(size)), r.getReversed()};
+    Ir number = b.CreateSDiv(done, l_.index(size));
+    if (auto back = static_cast<std::int64_t>(r.getBack())) {
+      if (r.getReversed()) return fail(op, "goes back in reversed rows"), true;
+      first = b.CreateSub(in(1), l_.index(back));
+      count = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b.CreateSub(in(2), first), l_.index(size));
+      rows_[r.getRows()] = {first, count, number, false, b.CreateSub(in(0), first)};
+      return true;
+    }
+    rows_[r.getRows()] = {first, count, number, r.getReversed()};
+    return true;
+  }
+  if (auto c = mlir::dyn_cast<ColumnsOp>(op)) {
+    View view = views_[c.getView()];
+    Ir offset = l_.mul(l_.mul(in(1), view.strides.back()), static_cast<std::int64_t>(size(view.type)));
+    view.pointer = l_.at(view.pointer, offset);
+    view.shape = c.getColumns().getType();
+    views_[c.getColumns()] = view;
     return true;
   }
   if (op->getNumResults() != 1 || is_tile(op->getResult(0))) return false;

@@ -32,6 +32,7 @@ private:
   struct Rows {
     Ir first, count, number;
     bool reversed = false;  ///< tokens descend from `first`
+    Ir before = nullptr;    ///< rows of the tile that lie before the sequence; null: none do
   };
   /// A stored value: element (r, c) is at base + panel * panel_bytes + r * row_bytes + 4 c; flipped: r and c change
   /// roles.
@@ -88,6 +89,8 @@ private:
   Ir row_in_memory(const Rows&, Ir row, std::int64_t rate);
   MemoryRow row_of(mlir::Value load, Ir row);
   MemoryRow row_of(const View&, mlir::ValueRange, Ir row);
+  MemoryRow row_of_sequence(const View&, mlir::Value batch, mlir::Value rows, mlir::Value head, Ir row,
+                            std::int64_t rate);
   Ir read_memory(mlir::Value load, Ir row, Ir j);
   void write_memory(mlir::Operation* store, const Block&, const Grid&);
   Ir read_column_scalar(mlir::Value, Ir row);
@@ -135,6 +138,7 @@ private:
   void emit_decayed_apply(tile::DecayedApplyOp);
   void emit_running(mlir::Operation*);
   void emit_kron_rows(tile::KronRowsOp);
+  void emit_lookup(tile::LookupOp);
   void emit_sum_rows(tile::SumRowsOp);
   void emit_solve_system(tile::SolveOp);
   Buffer step_decays(mlir::Value gates);

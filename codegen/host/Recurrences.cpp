@@ -178,20 +178,58 @@ void KernelEmitter::emit_running(mlir::Operation* op) {
 }
 
 void KernelEmitter::emit_kron_rows(KronRowsOp op) {
-  mlir::Value v = op.getTile(), x = op.getX();
-  std::int64_t k = extents(x)[1];
+  mlir::Value v = op.getTile(), x = op.getX(), y = op.getY() ? mlir::Value(op.getY()) : x;
+  std::int64_t n = extents(y)[1];
   Buffer to = new_buffer(v, false);
-  // A row of x as scalars: the vector of each product starts where the one before ends.
-  Ir row = allocate((columns(x) + l_.width) * 4);
-  l_.loop(l_.index(0), l_.index(extents(v)[0]), 1, [&](Ir r) {
-    l_.loop(l_.index(0), l_.index(columns(x)), l_.width,
-            [&](Ir j) { l_.store(evaluate(x, {r, 1, j, 1})[0], l_.at(row, l_.mul(j, 4)), ElementType::f32, nullptr); });
-    l_.loop(l_.index(0), l_.index(k), 1, [&](Ir n) {
-      Ir factor = l_.splat(l_.load_scalar(l_.at(row, l_.mul(n, 4)), ElementType::f32));
-      l_.loop(l_.index(0), l_.index(columns(x)), l_.width, [&](Ir j) {
-        Ir product = builder_.CreateFMul(factor, l_.load(l_.at(row, l_.mul(j, 4)), ElementType::f32, nullptr));
-        l_.store(product, address(to, r, l_.add(l_.mul(n, k), j), false), ElementType::f32, column_mask(x, j));
+  // Rows as scalars and as vectors: the vector of each product starts where the one before ends.
+  auto keep = [&](mlir::Value of) {
+    Ir row = allocate((columns(of) + l_.width) * 4);
+    return [this, of, row](Ir r) {
+      l_.loop(l_.index(0), l_.index(columns(of)), l_.width, [&](Ir j) {
+        l_.store(evaluate(of, {r, 1, j, 1})[0], l_.at(row, l_.mul(j, 4)), ElementType::f32, nullptr);
       });
+      return row;
+    };
+  };
+  auto keep_x = keep(x), keep_y = x == y ? keep_x : keep(y);
+  l_.loop(l_.index(0), l_.index(extents(v)[0]), 1, [&](Ir r) {
+    Ir left = keep_x(r), right = x == y ? left : keep_y(r);
+    l_.loop(l_.index(0), l_.index(extents(x)[1]), 1, [&](Ir k) {
+      Ir factor = l_.splat(l_.load_scalar(l_.at(left, l_.mul(k, 4)), ElementType::f32));
+      l_.loop(l_.index(0), l_.index(columns(y)), l_.width, [&](Ir j) {
+        Ir product = builder_.CreateFMul(factor, l_.load(l_.at(right, l_.mul(j, 4)), ElementType::f32, nullptr));
+        l_.store(product, address(to, r, l_.add(l_.mul(k, n), j), false), ElementType::f32, column_mask(y, j));
+      });
+    });
+  });
+  plain_[v] = to;
+}
+
+// Entry by entry: a chunk has few, and levels are bits of the rows' numbers.
+void KernelEmitter::emit_lookup(LookupOp op) {
+  auto& b = builder_;
+  mlir::Value v = op.getTile(), x = op.getX();
+  std::int64_t levels = extents(op.getTransposed() ? v : x)[1];
+  Buffer to = new_buffer(v, false);
+  Ir from = op.getFrom() ? b.CreateFPToSI(scalar(op.getFrom()), b.getInt64Ty()) : l_.index(0);
+  Ir row = allocate(columns(x) * 4);
+  l_.loop(l_.index(0), l_.index(extents(x)[0]), 1, [&](Ir i) {
+    auto over = [&](mlir::Value shape, llvm::function_ref<void(Ir)> body) {
+      l_.loop(l_.index(0), l_.index(columns(shape)), l_.width, body);
+    };
+    over(x, [&](Ir j) { l_.store(evaluate(x, {i, 1, j, 1})[0], l_.at(row, l_.mul(j, 4)), ElementType::f32, nullptr); });
+    over(v, [&](Ir j) { l_.store(l_.splat(0.0), address(to, i, j, false), ElementType::f32, nullptr); });
+    l_.loop(l_.index(0), l_.add(i, 1), 1, [&](Ir j) {
+      Ir differ = b.CreateXor(l_.add(from, i), l_.add(from, j));
+      Ir zeros = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, differ, b.getFalse());
+      Ir level = b.CreateSub(l_.index(64), zeros), known = b.CreateICmpSLT(level, l_.index(levels));
+      level = b.CreateSelect(known, level, l_.index(0));
+      Ir read = op.getTransposed() ? j : level, write = op.getTransposed() ? level : j;
+      Ir value = l_.load_scalar(l_.at(row, l_.mul(read, 4)), ElementType::f32);
+      value = b.CreateSelect(known, value, l_.scalar(0.0));
+      Ir at = address(to, i, write, false);
+      if (op.getTransposed()) value = b.CreateFAdd(value, l_.load_scalar(at, ElementType::f32));
+      b.CreateStore(value, at);
     });
   });
   plain_[v] = to;

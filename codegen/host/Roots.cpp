@@ -90,6 +90,8 @@ void KernelEmitter::emit_root(mlir::Value v) {
     emit_decayed_apply(d);
   else if (auto k = mlir::dyn_cast<KronRowsOp>(op))
     emit_kron_rows(k);
+  else if (auto lookup = mlir::dyn_cast<LookupOp>(op))
+    emit_lookup(lookup);
   else if (auto s = mlir::dyn_cast<SumRowsOp>(op))
     emit_sum_rows(s);
   else if (auto s = mlir::dyn_cast<SolveOp>(op))
@@ -200,21 +202,11 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
     return;
   }
   const View& view = views_[op->getOperand(1)];
-  auto bytes = static_cast<std::int64_t>(size(view.type));
   l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
-    Ir address = nullptr, valid = nullptr;
-    if (auto store = mlir::dyn_cast<StoreRowsOp>(op)) {
-      const Rows& chunk = rows_[store.getRows()];
-      Ir offset = l_.mul(indices_.lookup(store.getBatch()), view.strides[0]);
-      offset = l_.add(offset, l_.mul(row_in_memory(chunk, r, 1), view.strides[1]));
-      if (store.getHead()) offset = l_.add(offset, l_.mul(indices_.lookup(store.getHead()), view.strides[2]));
-      address = l_.at(view.pointer, l_.mul(offset, bytes));
-      valid = builder_.CreateICmpSLT(r, chunk.count);
-    } else {
-      MemoryRow m = row_of(view, mlir::cast<StoreOp>(op).getIndices(), r);
-      address = m.address;
-      valid = m.valid;
-    }
+    auto of_rows = mlir::dyn_cast<StoreRowsOp>(op);
+    MemoryRow m = of_rows ? row_of_sequence(view, of_rows.getBatch(), of_rows.getRows(), of_rows.getHead(), r, 1)
+                          : row_of(view, mlir::cast<StoreOp>(op).getIndices(), r);
+    Ir address = m.address, valid = m.valid;
     Ir x = rows == 1 ? scalar(v) : read_column_scalar(v, r);
     if (valid) address = builder_.CreateSelect(valid, address, trash_);
     l_.store_scalar(x, address, view.type);

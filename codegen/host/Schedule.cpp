@@ -69,6 +69,12 @@ static bool is_evaluated(mlir::Value v) {
   });
 }
 
+/// True for a view of states, of all their columns or some.
+static bool holds_state(mlir::Value view) {
+  while (auto columns = view.getDefiningOp<ColumnsOp>()) view = columns.getView();
+  return mlir::cast<ViewType>(view.getType()).getInner().size() == 2;
+}
+
 Storage::Storage(KernelOp kernel, Bfloat16 engine) : engine_(engine) {
   kernel.walk([&](mlir::Operation* op) { visit(op); });
   kernel.walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation* op) { settle(op); });
@@ -118,10 +124,30 @@ void Storage::visit(mlir::Operation* op) {
   } else if (auto solve = mlir::dyn_cast<SolveOp>(op)) {
     need(solve.getTile(), plain);
     need(solve.getMap().front().getArgument(0), plain);
-  } else if (mlir::isa<CumsumOp, CummaxOp, LogcumsumexpOp, AffineScanOp, KronRowsOp, SumRowsOp>(op)) {
+  } else if (mlir::isa<CumsumOp, CummaxOp, LogcumsumexpOp, AffineScanOp, KronRowsOp, LookupOp, SumRowsOp>(op)) {
     need(op->getResult(0), plain);
   } else if (auto reduce = mlir::dyn_cast<ReduceOp>(op)) {
     need(op->getResult(0), plain);
+  } else if (mlir::isa<StoreOp, StoreRowsOp>(op)) {
+    keep_moved(op);
+  }
+}
+
+// A state may be written where it was read. An element that is stored from the state's element at another place is
+// taken from a copy then: nobody can say in which order elements are written.
+void Storage::keep_moved(mlir::Operation* store) {
+  llvm::SmallVector<mlir::Value> open{store->getOperand(0)};
+  llvm::DenseSet<mlir::Value> seen;
+  bool of_state = mlir::isa<StoreOp>(store);
+  if (auto rows = mlir::dyn_cast<StoreRowsOp>(store)) of_state = holds_state(rows.getView());
+  while (of_state && !open.empty()) {
+    mlir::Value v = open.pop_back_val();
+    mlir::Operation* op = v.getDefiningOp();
+    if (!op || !is_wide(v) || !seen.insert(v).second) continue;
+    auto rows = mlir::dyn_cast<LoadRowsOp>(op);
+    bool state = mlir::isa<LoadOp>(op) || (rows && holds_state(rows.getView()));
+    if (state && (rows || reads_elsewhere(store->getOperand(0), v, *this))) needs_[v] |= plain | copied;
+    llvm::append_range(open, op->getOperands());
   }
 }
 

@@ -57,6 +57,7 @@ public:
 private:
   void visit(mlir::Operation* op);
   void settle(mlir::Operation* op);
+  void keep_moved(mlir::Operation* store);
   bool fuses(mlir::Value dot) const;
   Bfloat16 engine_;
   llvm::DenseMap<mlir::Value, unsigned> needs_;

@@ -69,13 +69,19 @@ KernelEmitter::MemoryRow KernelEmitter::row_of(mlir::Value loaded, Ir row) {
     return row_of(views_[load.getView()], load.getIndices(), row);
   }
   auto load = loaded.getDefiningOp<LoadRowsOp>();
-  const View& view = views_[load.getView()];
-  const Rows& rows = rows_[load.getRows()];
-  auto rate = static_cast<std::int64_t>(load.getRate());
-  Ir offset = l_.mul(indices_.lookup(load.getBatch()), view.strides[0]);
+  return row_of_sequence(views_[load.getView()], load.getBatch(), load.getRows(), load.getHead(), row,
+                         static_cast<std::int64_t>(load.getRate()));
+}
+
+KernelEmitter::MemoryRow KernelEmitter::row_of_sequence(const View& view, mlir::Value batch, mlir::Value of,
+                                                        mlir::Value head, Ir row, std::int64_t rate) {
+  const Rows& rows = rows_[of];
+  Ir entry = indices_.lookup(batch), offset = l_.mul(entry, view.strides[0]);
   offset = l_.add(offset, l_.mul(row_in_memory(rows, row, rate), view.strides[1]));
-  if (load.getHead()) offset = l_.add(offset, l_.mul(indices_.lookup(load.getHead()), view.strides[2]));
+  if (head) offset = l_.add(offset, l_.mul(indices_.lookup(head), view.strides[2]));
   Ir valid = builder_.CreateICmpSLT(row, l_.mul(rows.count, rate));
+  if (rows.before) valid = builder_.CreateAnd(valid, builder_.CreateICmpSGE(row, rows.before));
+  if (batch.getDefiningOp<SlotOp>()) valid = builder_.CreateAnd(valid, builder_.CreateICmpSGE(entry, l_.index(0)));
   return {l_.at(view.pointer, l_.mul(offset, static_cast<std::int64_t>(size(view.type)))), valid};
 }
 
@@ -109,11 +115,7 @@ void KernelEmitter::write_memory(mlir::Operation* op, const Block& block, const 
     Ir row = l_.add(block.i, r);
     MemoryRow memory{nullptr, nullptr};
     if (auto store = mlir::dyn_cast<StoreRowsOp>(op)) {
-      const Rows& rows = rows_[store.getRows()];
-      Ir offset = l_.mul(indices_.lookup(store.getBatch()), view.strides[0]);
-      offset = l_.add(offset, l_.mul(row_in_memory(rows, row, 1), view.strides[1]));
-      if (store.getHead()) offset = l_.add(offset, l_.mul(indices_.lookup(store.getHead()), view.strides[2]));
-      memory = {l_.at(view.pointer, l_.mul(offset, bytes)), builder_.CreateICmpSLT(row, rows.count)};
+      memory = row_of_sequence(view, store.getBatch(), store.getRows(), store.getHead(), row, 1);
     } else {
       memory = row_of(view, mlir::cast<StoreOp>(op).getIndices(), row);
       if (extents(value)[0] % block.rows != 0) {

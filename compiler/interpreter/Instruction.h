@@ -26,6 +26,7 @@ enum class Op : std::uint8_t {
   exp2,
   log,
   log2,
+  floor,
   sqrt,
   rsqrt,
   tanh,
@@ -66,10 +67,10 @@ enum class Op : std::uint8_t {
   decayed_scores,  // q, k, gr, gc; n: mask kind, m: stair
   decayed_apply,   // a, x, gr, gc; likewise
   decayed_apply_transposed,
-  sum_rows,  // n rows
-  kron_rows,
+  sum_rows,         // n rows
+  kron_rows,        // x, and with n another y
   contract_kron,    // m, x
-  lookup,           // n: transposed
+  lookup,           // n: 1 transposed, 2 counting from in1
   from_integer,     // r0
   gradients_begin,  // in0: right side, out: x, then r, p, and r·r in in1, in2, in3
   gradients_step,   // in0: map(p), out: x, in1: r, in2: p, in3: r·r
@@ -100,7 +101,7 @@ enum class Op : std::uint8_t {
   load,
   store,  // r: indices, n of them
   load_rows,
-  store_rows,  // r0 batch, r1 first, r2 count, r3 head or -1; n: rate, m: reversed
+  store_rows,  // r0 batch, r1 first, r2 count, r3 head or -1, r4 rows before the first or -1; n: rate, m: reversed
   // Control: m is the target.
   jump,
   jump_unless,       // r0
@@ -115,6 +116,7 @@ struct Instruction {
   Tile out;
   Tile in[4];
   int r[6] = {-1, -1, -1, -1, -1, -1};
+  int column = -1;  ///< register of a load's or store's first column; -1: 0
   double value = 0;
   std::int64_t n = 0, m = 0;
   int place = 0;  ///< index into Code::places
@@ -128,6 +130,7 @@ struct Code {
   int registers = 0;                ///< the first ones hold the grid's indices
   std::vector<std::string> grid;    ///< axes
   std::int64_t chunk = 0;           ///< rows of the axis "chunks"; 0 without one
+  std::int64_t slices = 1;          ///< extent of the axis "slice"
 };
 
 }  // namespace latile::interpreter

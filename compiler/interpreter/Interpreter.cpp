@@ -186,12 +186,15 @@ void Run::touched(mlir::Operation& op, llvm::SmallVectorImpl<mlir::Value>& reads
     if (!kernel) return;
     const auto axes = kernel.getGrid().size();
     kernel.walk([&](mlir::Operation* inner) {
-      for (auto operand : inner->getOperands())
+      if (mlir::isa<tile::ColumnsOp>(inner)) return;
+      for (auto operand : inner->getOperands()) {
+        while (auto columns = operand.getDefiningOp<tile::ColumnsOp>()) operand = columns.getView();
         if (const auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand);
             argument && mlir::isa<tile::ViewType>(argument.getType()) &&
             argument.getOwner() == &kernel.getBody().front())
           (mlir::isa<tile::StoreOp, tile::StoreRowsOp>(inner) ? writes : reads)
               .push_back(launch.getOperands()[argument.getArgNumber() - axes]);
+      }
     });
   }
 }

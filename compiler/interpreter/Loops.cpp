@@ -72,6 +72,7 @@ LATILE_WIDE void unary(Op op, double* out, Strided a, std::int64_t rows, std::in
   case Op::exp2: return map(out, a, rows, cols, [](double x) { return std::exp2(x); });
   case Op::log: return map(out, a, rows, cols, [](double x) { return std::log(x); });
   case Op::log2: return map(out, a, rows, cols, [](double x) { return std::log2(x); });
+  case Op::floor: return map(out, a, rows, cols, [](double x) { return std::floor(x); });
   case Op::tanh: return map(out, a, rows, cols, [](double x) { return std::tanh(x); });
   case Op::sigmoid:
     return map(out, a, rows, cols, [](double x) {

@@ -167,7 +167,7 @@ void Worker::execute_memory(const Instruction& i) {
   const bool reads = i.op == Op::load || i.op == Op::load_rows;
   const Tile& tile = reads ? i.out : i.in[0];
   const char* verb = reads ? "reads" : "writes";
-  std::int64_t offset = 0, rows = tile.rows, leading = i.n;
+  std::int64_t offset = 0, before = 0, rows = tile.rows, leading = i.n;
   if (i.op == Op::load || i.op == Op::store) {
     std::int64_t indices[6] = {};
     for (std::int64_t axis = 0; axis < leading; ++axis) indices[axis] = reg(i, static_cast<int>(axis));
@@ -181,8 +181,14 @@ void Worker::execute_memory(const Instruction& i) {
     const bool headed = i.r[3] >= 0;
     leading = headed ? 3 : 2;
     rows = std::min(count, tile.rows);
-    std::int64_t indices[3] = {reg(i, 0), first, headed ? reg(i, 3) : 0};
+    if (i.r[4] >= 0) before = std::min(reg(i, 4), rows);
+    if (reg(i, 0) < 0) {
+      if (reads) std::fill_n(out(tile), tile.count(), 0.0);
+      return;
+    }
+    std::int64_t indices[3] = {reg(i, 0), first + before, headed ? reg(i, 3) : 0};
     const std::int64_t last[3] = {indices[0], i.m != 0 ? first - rows + i.n : first + rows - 1, indices[2]};
+    rows -= before;
     std::int64_t ignored = 0;
     if (rows > 0 && (!tensor.locate(last, static_cast<int>(leading), who, verb, ignored) ||
                      !tensor.locate(indices, static_cast<int>(leading), who, verb, offset)))
@@ -199,15 +205,27 @@ void Worker::execute_memory(const Instruction& i) {
   const std::int64_t row_stride = of_sequence ? tensor.strides[1] : inner >= 2 ? tensor.strides[leading] : 0;
   // Of reversed rows those of one token still ascend.
   const std::int64_t group = of_sequence && i.m != 0 ? i.n : std::max<std::int64_t>(rows, 1);
+  if (i.column >= 0) {
+    const std::int64_t column = registers_[static_cast<std::size_t>(i.column)];
+    if (column < 0 || column + tile.cols > tensor.shape.back()) {
+      if (reads) std::fill_n(out(tile), tile.count(), std::nan(""));
+      return report_.add(who.place + " " + verb + " columns of '" + tensor.name +
+                         "' out of bounds: " + std::to_string(column) + " and following, " + std::to_string(tile.cols) +
+                         " of " + std::to_string(tensor.shape.back()));
+    }
+    offset += column * col_stride;
+  }
   for (std::int64_t row = 0; row < rows; row += group) {
-    const std::int64_t at = offset - row * row_stride;
+    const std::int64_t at = offset - row * row_stride, line = before + row;
     if (reads)
-      tensor.read(out(tile) + row * tile.cols, at, group, tile.cols, row_stride, col_stride, who);
+      tensor.read(out(tile) + line * tile.cols, at, group, tile.cols, row_stride, col_stride, who);
     else
-      tensor.write(arena_.data() + tile.offset + row * tile.row_stride, tile.row_stride, tile.col_stride, at, group,
+      tensor.write(arena_.data() + tile.offset + line * tile.row_stride, tile.row_stride, tile.col_stride, at, group,
                    tile.cols, row_stride, col_stride, who);
   }
-  if (reads) std::fill_n(out(tile) + rows * tile.cols, (tile.rows - rows) * tile.cols, 0.0);
+  if (!reads) return;
+  std::fill_n(out(tile), before * tile.cols, 0.0);
+  std::fill_n(out(tile) + (before + rows) * tile.cols, (tile.rows - before - rows) * tile.cols, 0.0);
 }
 
 bool Worker::execute_recurrence(const Instruction& i) {
@@ -231,9 +249,17 @@ bool Worker::execute_recurrence(const Instruction& i) {
     decayed_apply(to, a, b, c, d, i.in[0].rows, i.in[0].cols, cols, {i.n, i.m}, i.op == Op::decayed_apply_transposed);
     return true;
   case Op::sum_rows: sum_rows(to, a, rows, cols, i.n); return true;
-  case Op::kron_rows: kron_rows(to, a, rows, i.in[0].cols); return true;
+  case Op::kron_rows: {
+    const bool two = i.n != 0;
+    kron_rows(to, a, two ? b : a, rows, i.in[0].cols, two ? i.in[1].cols : i.in[0].cols);
+    return true;
+  }
   case Op::contract_kron: contract_kron(to, a, b, rows, cols); return true;
-  case Op::lookup: i.n != 0 ? gather_fenwick(to, a, rows, cols) : lookup_fenwick(to, a, rows); return true;
+  case Op::lookup: {
+    const auto from = (i.n & 2) != 0 ? static_cast<std::int64_t>(*b.data) : 0;
+    (i.n & 1) != 0 ? gather_fenwick(to, a, from, rows, cols) : lookup_fenwick(to, a, from, rows, i.in[0].cols);
+    return true;
+  }
   default: return false;
   }
 }

@@ -88,10 +88,10 @@ void sum_rows(double* out, Strided x, std::int64_t rows, std::int64_t cols, std:
     }
 }
 
-void kron_rows(double* out, Strided x, std::int64_t rows, std::int64_t K) {
+void kron_rows(double* out, Strided x, Strided y, std::int64_t rows, std::int64_t K, std::int64_t L) {
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t k = 0; k < K; ++k)
-      for (std::int64_t l = 0; l < K; ++l) *out++ = at(x, i, k) * at(x, i, l);
+      for (std::int64_t l = 0; l < L; ++l) *out++ = at(x, i, k) * at(y, i, l);
 }
 
 void contract_kron(double* out, Strided m, Strided x, std::int64_t rows, std::int64_t K) {
@@ -103,15 +103,20 @@ void contract_kron(double* out, Strided m, Strided x, std::int64_t rows, std::in
     }
 }
 
-void lookup_fenwick(double* out, Strided x, std::int64_t rows) {
+void lookup_fenwick(double* out, Strided x, std::int64_t from, std::int64_t rows, std::int64_t levels) {
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < rows; ++j) *out++ = j <= i ? at(x, i, fenwick(i, j)) : 0.0;
+    for (std::int64_t j = 0; j < rows; ++j) {
+      const std::int64_t level = fenwick(from + i, from + j);
+      *out++ = j <= i && level < levels ? at(x, i, level) : 0.0;
+    }
 }
 
-void gather_fenwick(double* out, Strided x, std::int64_t rows, std::int64_t levels) {
+void gather_fenwick(double* out, Strided x, std::int64_t from, std::int64_t rows, std::int64_t levels) {
   std::fill_n(out, rows * levels, 0.0);
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j <= i; ++j) out[i * levels + fenwick(i, j)] += at(x, i, j);
+    for (std::int64_t j = 0; j <= i; ++j)
+      if (const std::int64_t level = fenwick(from + i, from + j); level < levels)
+        out[i * levels + level] += at(x, i, j);
 }
 
 }  // namespace latile::interpreter

@@ -26,13 +26,14 @@ void decayed_apply(double* out, Strided a, Strided x, Strided gr, Strided gc, st
 
 /// Sums of n rows in a row; `rows` counts those of the result.
 void sum_rows(double* out, Strided x, std::int64_t rows, std::int64_t cols, std::int64_t n);
-/// Row by row, x_k x_l at k * K + l.
-void kron_rows(double* out, Strided x, std::int64_t rows, std::int64_t K);
+/// Row by row, x_k y_l at k * L + l.
+void kron_rows(double* out, Strided x, Strided y, std::int64_t rows, std::int64_t K, std::int64_t L);
 /// Row by row, the sum over l of (m[k * K + l] + m[l * K + k]) x_l.
 void contract_kron(double* out, Strided m, Strided x, std::int64_t rows, std::int64_t K);
-/// Entry (i, j) is x(i, fenwick(i, j)) for j <= i, 0 elsewhere; the result is [rows, rows].
-void lookup_fenwick(double* out, Strided x, std::int64_t rows);
+/// Entry (i, j) is x(i, fenwick(from + i, from + j)) for j <= i, 0 elsewhere and where x has no such column; the result
+/// is [rows, rows].
+void lookup_fenwick(double* out, Strided x, std::int64_t from, std::int64_t rows, std::int64_t levels);
 /// Its adjoint: [rows, levels].
-void gather_fenwick(double* out, Strided x, std::int64_t rows, std::int64_t levels);
+void gather_fenwick(double* out, Strided x, std::int64_t from, std::int64_t rows, std::int64_t levels);
 
 }  // namespace latile::interpreter

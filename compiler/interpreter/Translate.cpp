@@ -105,6 +105,11 @@ int Translator::memory(mlir::Value value) {
   return 0;
 }
 
+void Translator::address(Instruction& access, mlir::Value view) {
+  access.memory = memory(view);
+  if (const auto found = columns_.find(view); found != columns_.end()) access.column = found->second;
+}
+
 Translator::Rows Translator::rows(mlir::Operation* op, mlir::Value operand) {
   if (operand) return rows_.lookup(operand);
   if (implicit_rows_) return *implicit_rows_;
@@ -355,6 +360,7 @@ void Translator::kernel(tile::KernelOp kernel) {
   auto* at = kernel.getOperation();
   const auto axes = kernel.getGrid().size();
   for (auto axis : kernel.getGrid()) code.grid.push_back(mlir::cast<mlir::StringAttr>(axis).str());
+  if (auto slices = kernel->getAttrOfType<mlir::IntegerAttr>("slices")) code.slices = slices.getInt();
   code.registers = static_cast<int>(axes);
   auto& body = kernel.getBody().front();
   for (auto argument : body.getArguments()) {

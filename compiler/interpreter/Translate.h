@@ -37,6 +37,7 @@ private:
     int first, count, number;
     std::int64_t size;
     bool reversed = false;
+    int before = -1;  ///< register of the rows that lie before the sequence
   };
   struct Copy {
     Tile from;
@@ -59,6 +60,8 @@ private:
   Tile tile(mlir::Value value);
   int reg(mlir::Value value);
   int memory(mlir::Value value);
+  /// Names a view of memory in a load or store.
+  void address(Instruction& access, mlir::Value view);
   Rows rows(mlir::Operation* op, mlir::Value operand);
   std::int64_t rate(mlir::Operation* op, mlir::Value rows_operand, std::int64_t tile_rows);
   /// Memory for a result: that of an operand in `reuse` that dies here, or fresh.
@@ -94,7 +97,7 @@ private:
   std::vector<std::string>& problems_;
   Pool pool_;
   llvm::DenseMap<mlir::Value, Tile> tiles_;
-  llvm::DenseMap<mlir::Value, int> registers_, memories_;
+  llvm::DenseMap<mlir::Value, int> registers_, memories_, columns_;
   llvm::DenseMap<mlir::Value, Rows> rows_;
   llvm::DenseMap<mlir::Value, std::int64_t> storage_, preferred_;
   llvm::DenseSet<mlir::Value> pinned_, stolen_;

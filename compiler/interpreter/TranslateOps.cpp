@@ -10,13 +10,14 @@ namespace {
 
 const llvm::StringMap<Op>& element_wise_ops() {
   static const llvm::StringMap<Op> ops = {
-      {"arith.negf", Op::negate},      {"math.absf", Op::absolute},     {"math.exp", Op::exp},
-      {"math.exp2", Op::exp2},         {"math.log", Op::log},           {"math.log2", Op::log2},
-      {"math.sqrt", Op::sqrt},         {"math.rsqrt", Op::rsqrt},       {"math.tanh", Op::tanh},
-      {"tile.sigmoid", Op::sigmoid},   {"tile.softplus", Op::softplus}, {"arith.addf", Op::add},
-      {"arith.subf", Op::subtract},    {"arith.mulf", Op::multiply},    {"arith.divf", Op::divide},
-      {"arith.maximumf", Op::maximum}, {"arith.minimumf", Op::minimum}, {"math.fma", Op::fma},
-      {"tile.cast", Op::copy},         {"tile.convert_layout", Op::copy}, {"arith.truncf", Op::copy},      {"arith.extf", Op::copy},
+      {"arith.negf", Op::negate}, {"math.absf", Op::absolute},     {"math.exp", Op::exp},
+      {"math.exp2", Op::exp2},    {"math.log", Op::log},           {"math.log2", Op::log2},
+      {"math.floor", Op::floor},  {"math.sqrt", Op::sqrt},         {"math.rsqrt", Op::rsqrt},
+      {"math.tanh", Op::tanh},    {"tile.sigmoid", Op::sigmoid},   {"tile.softplus", Op::softplus},
+      {"arith.addf", Op::add},    {"arith.subf", Op::subtract},    {"arith.mulf", Op::multiply},
+      {"arith.divf", Op::divide}, {"arith.maximumf", Op::maximum}, {"arith.minimumf", Op::minimum},
+      {"math.fma", Op::fma},      {"tile.cast", Op::copy},         {"tile.convert_layout", Op::copy},
+      {"arith.truncf", Op::copy}, {"arith.extf", Op::copy},
   };
   return ops;
 }
@@ -201,6 +202,15 @@ bool Translator::positions(mlir::Operation* op) {
     instruction.m = size;
     instruction.n = made.reversed;
     rows_[rows.getRows()] = made;
+    if (const auto back = static_cast<std::int64_t>(rows.getBack()); back != 0) {
+      const int zero = integer(0, op), moved = integer(back, op), most = integer(size, op);
+      const int first = integer(Op::int_subtract, op, reg(rows.getPosition()), moved);
+      const int left = integer(Op::int_subtract, op, reg(rows.getEnd()), first);
+      const int count = integer(Op::int_maximum, op, integer(Op::int_minimum, op, left, most), zero);
+      const int before = integer(Op::int_maximum, op, integer(Op::int_subtract, op, reg(rows.getBegin()), first), zero);
+      if (made.reversed) return unsupported(op, "goes back in reversed rows"), true;
+      rows_[rows.getRows()] = {first, count, made.number, size, false, before};
+    }
   } else if (auto head = mlir::dyn_cast<tile::HeadOp>(op)) {
     const int coarse = define(head.getCoarse());
     auto& instruction = emit(Op::head, op, {coarse, reg(head.getFine())});
@@ -218,16 +228,24 @@ bool Translator::positions(mlir::Operation* op) {
 }
 
 bool Translator::accesses(mlir::Operation* op) {
+  if (auto columns = mlir::dyn_cast<tile::ColumnsOp>(op)) {
+    const auto from = columns.getView();
+    memories_[columns.getColumns()] = memory(from);
+    const auto found = columns_.find(from);
+    columns_[columns.getColumns()] =
+        found == columns_.end() ? reg(columns.getAt()) : integer(Op::int_add, op, found->second, reg(columns.getAt()));
+    return true;
+  }
   if (auto load = mlir::dyn_cast<tile::LoadOp>(op)) {
     const Tile target = result(load.getTile());
     auto& instruction = emit(Op::load, op);
-    instruction.memory = memory(load.getView());
+    address(instruction, load.getView());
     instruction.out = target;
     for (auto [number, index] : llvm::enumerate(load.getIndices())) instruction.r[number] = reg(index);
     instruction.n = static_cast<std::int64_t>(load.getIndices().size());
   } else if (auto store = mlir::dyn_cast<tile::StoreOp>(op)) {
     auto& instruction = emit(Op::store, op);
-    instruction.memory = memory(store.getView());
+    address(instruction, store.getView());
     instruction.in[0] = tile(store.getTile());
     for (auto [number, index] : llvm::enumerate(store.getIndices())) instruction.r[number] = reg(index);
     instruction.n = static_cast<std::int64_t>(store.getIndices().size());
@@ -236,7 +254,8 @@ bool Translator::accesses(mlir::Operation* op) {
     const auto from = rows(op, load.getRows());
     auto& instruction = emit(Op::load_rows, op, {reg(load.getBatch()), from.first, from.count});
     if (load.getHead()) instruction.r[3] = reg(load.getHead());
-    instruction.memory = memory(load.getView());
+    instruction.r[4] = from.before;
+    address(instruction, load.getView());
     instruction.out = target;
     instruction.n = static_cast<std::int64_t>(load.getRate());
     instruction.m = from.reversed;
@@ -244,7 +263,8 @@ bool Translator::accesses(mlir::Operation* op) {
     const auto to = rows(op, store.getRows());
     auto& instruction = emit(Op::store_rows, op, {reg(store.getBatch()), to.first, to.count});
     if (store.getHead()) instruction.r[3] = reg(store.getHead());
-    instruction.memory = memory(store.getView());
+    instruction.r[4] = to.before;
+    address(instruction, store.getView());
     instruction.in[0] = tile(store.getTile());
     instruction.n = rate(op, store.getRows(), instruction.in[0].rows);
     instruction.m = to.reversed;

@@ -90,12 +90,14 @@ Made primitive(mlir::Operation* op, bool& known) {
       .Case([](tile::SumRowsOp op) { return Made{.op = Op::sum_rows, .n = static_cast<std::int64_t>(op.getN())}; })
       .Case([](tile::MaskOp op) { return Made{.op = Op::mask, .n = kind(op), .m = stair(op), .reuse = op.getX()}; })
       .Case([](tile::DiagonalOp) { return Made{.op = Op::diagonal}; })
-      .Case([](tile::LookupOp op) { return Made{.op = Op::lookup, .n = op.getTransposed()}; })
+      .Case([](tile::LookupOp op) {
+        return Made{.op = Op::lookup, .n = (op.getTransposed() ? 1 : 0) + (op.getFrom() ? 2 : 0)};
+      })
       .Case([](tile::ReduceOp op) {
         return Made{.op = Op::reduce, .n = kind(op), .m = static_cast<std::int64_t>(op.getAxis())};
       })
       .Case([](tile::DotOp) { return Made{.op = Op::dot}; })
-      .Case([](tile::KronRowsOp) { return Made{.op = Op::kron_rows}; })
+      .Case([](tile::KronRowsOp op) { return Made{.op = Op::kron_rows, .n = op.getY() ? 1 : 0}; })
       .Case([](tile::ContractKronOp) { return Made{.op = Op::contract_kron}; })
       .Default([&](mlir::Operation*) {
         known = false;

@@ -1,6 +1,7 @@
 // The embedded language. An operator is a function `void name(Operator&)` that declares tensors and options and
-// gives two bodies: a reference (one token) and a chunk body (C tokens at a time). Calling it records both as an
-// expression graph; nothing is computed. Options are plain C++ values in it, so a plain `if` selects.
+// gives two bodies: a reference (one token), and a chunk body (C tokens at a time) or kernels of the lower layer.
+// Calling it records them as expression graphs; nothing is computed. Options are plain C++ values in it, so a plain
+// `if` selects.
 //
 // Mistakes are collected, not thrown: see Operator::diagnostics().
 #pragma once
@@ -56,8 +57,12 @@ public:
   int node = -1;
 };
 
-class View;
+class Window;
+class Carry;
 class Output;
+struct Rows;
+struct Columns;
+struct Tap;
 
 /// Something declared with a name; reads as a tile in a body.
 class Operand {
@@ -79,7 +84,7 @@ public:
 struct Arg {
   Arg(Tile t, Loc l = Loc::current()) : tile(t), loc(l) {}
   Arg(const Operand& o, Loc l = Loc::current()) : tile(o.read(l)), loc(l) {}
-  Arg(const View& v, Loc l = Loc::current());
+  Arg(const Window& w, Loc l = Loc::current());
   Arg(const Output& o, Loc l = Loc::current());  ///< recorded as a mistake: an output cannot be read
   template <class N>
     requires(std::is_arithmetic_v<N> && !std::is_same_v<N, bool>)
@@ -119,6 +124,17 @@ public:
     return *this;
   }
 
+  /// In a kernel: a window of a sequence, [rows, inner] or [rows, columns]. `before` is a state that holds the rows
+  /// before the sequence's first, the newest last; without it they read as 0, as do rows past the end.
+  Window operator()(Rows, Loc = Loc::current()) const;
+  Window operator()(Rows, Columns, Loc = Loc::current()) const;
+  Window operator()(Rows, const Carry& before, Loc = Loc::current()) const;
+  Window operator()(Rows, Columns, const Carry& before, Loc = Loc::current()) const;
+  /// In a kernel: columns of a parameter, one row of it, or columns of that row.
+  Window operator()(Columns, Loc = Loc::current()) const;
+  Window operator()(Tap, Loc = Loc::current()) const;
+  Window operator()(Tap, Columns, Loc = Loc::current()) const;
+
 private:
   Tile begin_prologue(Loc);
   void end_prologue(Tile, Loc);
@@ -134,6 +150,9 @@ public:
   Carry& operator=(Arg);
   /// The range from which checks draw initial states; it limits nothing.
   Carry& typical(double lo, double hi);
+  /// In a kernel over last rows: where they are kept, written when assigned.
+  Window operator()(Rows, Loc = Loc::current()) const;
+  Window operator()(Rows, Columns, Loc = Loc::current()) const;
 };
 
 /// Assigned once in each body, never read.
@@ -144,6 +163,11 @@ public:
   Output& operator=(const Output&) = delete;
   Output& operator=(Arg);
   bool given() const;
+  /// May be left unbound: given() is then false, and nothing may be assigned.
+  Output& optional();
+  /// In a kernel: a window, written when assigned.
+  Window operator()(Rows, Loc = Loc::current()) const;
+  Window operator()(Rows, Columns, Loc = Loc::current()) const;
 
   Recorder* rec;
   int id;
@@ -152,43 +176,103 @@ public:
 /// What a body knows of its rows. The last chunk of a sequence may have fewer than C.
 struct Chunk {
   Recorder* rec;
-  Tile valid(Loc = Loc::current()) const;  ///< [C, 1]: 1 for rows that exist, 0 for the rest
-  Tile count(Loc = Loc::current()) const;  ///< [1, 1]: how many rows exist
-  Tile index(Loc = Loc::current()) const;  ///< [1, 1]: the chunk's number in its sequence
-  Tile iota(Loc = Loc::current()) const;   ///< [C, 1]: 0, 1, … C − 1
+  Tile valid(Loc = Loc::current()) const;      ///< [C, 1]: 1 for rows that exist, 0 for the rest
+  Tile count(Loc = Loc::current()) const;      ///< [1, 1]: how many rows exist
+  Tile index(Loc = Loc::current()) const;      ///< [1, 1]: the chunk's number in its sequence
+  Tile iota(Loc = Loc::current()) const;       ///< [C, 1]: 0, 1, … C − 1
+  Tile iota(Dim, Loc = Loc::current()) const;  ///< [1, D]: 0, 1, … D − 1
 };
 using Token = Chunk;
 
-/// A range of a dimension in the lower layer.
-struct Block {
+/// Rows that a program of a kernel works on. `i - 3` are the rows three earlier in the same sequence.
+struct Rows {
+  Recorder* rec;
+  int node;
+  int extent;
+  int back = 0;
+  int tap = -1, taps = 0;
+  bool tap_reversed = false;
+};
+/// Columns of a dimension: as many at a time as the target chooses.
+struct Columns {
   Recorder* rec;
   int node;
   int dim;
-  int size;
 };
-/// A tile-shaped window of a tensor: loads when read, stores when assigned.
-class View {
-public:
-  View& operator=(Arg);
-  operator Tile() const;
+/// The number 0 … n − 1 of a term of Kernel::sum.
+struct Tap {
   Recorder* rec;
-  int tensor;
-  int rows, cols, at;
+  int node;
+  int dim;
+  bool is_reversed = false;
+  Tap reversed() const { return {rec, node, dim, !is_reversed}; }  ///< n − 1 − this number
+};
+Rows operator-(Rows, int);
+Rows operator-(Rows, Tap);
+
+/// A tile-shaped part of a tensor: loads when read, stores when assigned.
+class Window {
+public:
+  Window() = default;
+  Window(const Window&) = default;
+  Window& operator=(Arg);
+  Window& operator=(const Window& w) { return *this = Arg(w, w.loc); }  ///< loads and stores, like any assignment
+  operator Tile() const;
+
+  Recorder* rec = nullptr;
+  int id = 0;
+  Rows rows{nullptr, -1, 0};
+  Columns cols{nullptr, -1, -1};
+  Tap tap{nullptr, -1, -1};
+  int before = -1;
   Loc loc;
 };
-class Tensor {
-public:
-  View operator()(Block rows, Dim cols, Loc = Loc::current()) const;  ///< [rows, cols]
-  View operator()(Dim cols, Loc = Loc::current()) const;              ///< [1, cols]
-  bool given() const;
-  Tensor& optional();
-  Recorder* rec;
-  int id;
-};
+
+namespace detail {
+enum class Over : std::uint8_t { nothing, sum, mean, max, taps };
+Columns begin_columns(Recorder*, Dim, Over, Loc);
+Tap begin_taps(Recorder*, Dim, Loc);
+void end_columns(Recorder*);
+Tile end_columns(Recorder*, Arg result);
+}  // namespace detail
+
+/// The lower layer: programs that read and write windows, in any order and at the same time. The kernels of an operator
+/// run one after another; together they are its prefill.
 struct Kernel {
   Recorder* rec;
-  /// One program for each `size` rows of the dimension.
-  Block grid(Dim, int size, Loc = Loc::current());
+  /// One program for each block of rows of a sequence and each head. The target chooses how many rows a block has.
+  Rows rows(Loc = Loc::current()) const;
+  /// One program for each sequence and head: its last n rows, and before them what came before the sequence.
+  Rows last(Dim n, Loc = Loc::current()) const;
+  Rows last(Loc = Loc::current()) const;  ///< one row
+
+  /// Does f for all columns of a dimension, some at a time.
+  template <class F> void columns(Dim d, F&& f, Loc l = Loc::current()) const {
+    Columns j = detail::begin_columns(rec, d, detail::Over::nothing, l);
+    f(j);
+    detail::end_columns(rec);
+  }
+  /// Σ over all columns of a dimension of what f gives for some of them: [R, columns] -> [R, 1].
+  template <class F> Tile rowsum(Dim d, F&& f, Loc l = Loc::current()) const {
+    return over(d, detail::Over::sum, f, l);
+  }
+  template <class F> Tile rowmean(Dim d, F&& f, Loc l = Loc::current()) const {
+    return over(d, detail::Over::mean, f, l);
+  }
+  template <class F> Tile rowmax(Dim d, F&& f, Loc l = Loc::current()) const {
+    return over(d, detail::Over::max, f, l);
+  }
+  /// f(0) + … + f(n − 1), unrolled.
+  template <class F> Tile sum(Dim n, F&& f, Loc l = Loc::current()) const {
+    Tap t = detail::begin_taps(rec, n, l);
+    return detail::end_columns(rec, Arg(f(t), l));
+  }
+
+private:
+  template <class F> Tile over(Dim d, detail::Over what, F&& f, Loc l) const {
+    Columns j = detail::begin_columns(rec, d, what, l);
+    return detail::end_columns(rec, Arg(f(j), l));
+  }
 };
 
 /// One specialisation, as far as a definition can see it.
@@ -229,9 +313,6 @@ public:
   Carry hidden(std::string_view, std::initializer_list<Dim>, Loc = Loc::current());
   /// [batch, row, (head), (inner)]
   Output output(std::string_view, std::initializer_list<Dim>, Type = Type::io, Loc = Loc::current());
-  /// Tensors of the lower layer.
-  Tensor input(std::string_view, std::initializer_list<Dim>, Type = Type::io, Loc = Loc::current());
-  Tensor result(std::string_view, std::initializer_list<Dim>, Type = Type::io, Loc = Loc::current());
 
   /// Options: fixed when a plan is made.
   bool flag(std::string_view, bool fallback = false);
@@ -288,6 +369,7 @@ Tile sqrt(Arg);
 Tile rsqrt(Arg);
 Tile sigmoid(Arg);
 Tile tanh(Arg);
+Tile floor(Arg);
 Tile softplus(Arg);
 Tile silu(Arg);
 Tile relu(Arg);
@@ -314,11 +396,14 @@ Tile cummax(Arg, Arg from);             ///< running maximum, from a row [1, D]
 Tile last(Arg);                         ///< row C − 1, [1, D]
 Tile last_valid(Arg);                   ///< the last row that exists, [1, D]
 Tile prev(Arg, Arg from);               ///< rows moved down by one; the first is `from` [1, D]
+Tile next(Arg, Arg from);               ///< rows moved up by one; the last is `from` [1, D]
 Tile pick(Arg, int row);                ///< one row, [1, D]
 Tile repeat_rows(Arg, int n);           ///< each row n times in a row
 Tile diagonal(Arg);                     ///< a column [C, 1] on the diagonal of [C, C]
 Tile kron_rows(Arg);                    ///< [C, K] -> [C, K·K], each row times itself
+Tile kron_rows(Arg, Arg);               ///< [C, K], [C, L] -> [C, K·L], rows times rows
 Tile lookup(Arg, Table);                ///< [C, L] -> [C, C]: entry (i, j) is x(i, table(i, j))
+Tile lookup(Arg, Table, Arg from);      ///< i and j count from a number [1, 1]; levels past the last column give 0
 Tile masked(Arg, Mask, int stair = 1);  ///< 0 where the mask doesn't hold; column j counts as j div stair
 
 // The closed set. Gates are cumulative, in log2 units, and Gr_i <= Gc_j wherever the mask holds.

@@ -13,8 +13,6 @@ const char* kind_name(TensorInfo::Kind kind) {
   case TensorInfo::Kind::param: return "parameter";
   case TensorInfo::Kind::carry: return "state";
   case TensorInfo::Kind::output: return "output";
-  case TensorInfo::Kind::input: return "input";
-  case TensorInfo::Kind::result: return "result";
   }
   return "";
 }

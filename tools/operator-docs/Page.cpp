@@ -35,8 +35,6 @@ const char* kind(Kind k) {
   case Kind::param: return "parameter";
   case Kind::carry: return "state";
   case Kind::output: return "output";
-  case Kind::input: return "input";
-  case Kind::result: return "output";
   }
   return "";
 }
@@ -96,7 +94,7 @@ std::string refused(const std::string& reason) { return "no: " + reason; }
 const std::vector<Capability>& capabilities() {
   static const std::vector<Capability> list{
       {"prefill",
-       [](const OperatorInfo& i) -> std::string { return i.has_chunk ? "yes" : "no: there is no chunk body"; }},
+       [](const OperatorInfo& i) -> std::string { return i.has_prefill() ? "yes" : "no: there is no chunk body"; }},
       {"recurrent",
        [](const OperatorInfo& i) { return !i.no_step.empty() ? refused(i.no_step)
                                           : i.has_reference  ? "yes"
@@ -105,7 +103,7 @@ const std::vector<Capability>& capabilities() {
        [](const OperatorInfo& i) { return !i.no_step.empty() ? refused(i.no_step)
                                           : i.has_reference  ? "yes"
                                                              : "no"; }},
-      {"ragged", [](const OperatorInfo& i) -> std::string { return i.has_kernel ? "n/a" : "yes"; }},
+      {"ragged", [](const OperatorInfo&) -> std::string { return "yes"; }},
       {"states",
        [](const OperatorInfo& i) -> std::string {
          return std::any_of(i.tensors.begin(), i.tensors.end(), [](auto& t) { return t.kind == Kind::carry; }) ? "yes"
