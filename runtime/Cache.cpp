@@ -1,5 +1,6 @@
 #include "runtime/Cache.h"
 #include "latile/latile.h"
+#include "runtime/CacheFolder.h"
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -26,7 +28,6 @@ struct Header {
 static_assert(sizeof(Header) == 56);
 constexpr char kMagic[8] = {'l', 'a', 't', 'i', 'l', 'e', 'K', '\n'};
 constexpr std::uint64_t kMaxEntry = std::uint64_t{1} << 30;
-constexpr std::time_t kStaleSeconds = 24 * 3600;
 
 struct File {
   int handle;
@@ -62,8 +63,8 @@ XXH128_hash_t checksum(const Header& header, const char* body, std::size_t size)
   return XXH3_128bits_withSeed(body, size, XXH3_64bits(&header, offsetof(Header, low)));
 }
 
-/// Takes an entry apart; null, or why it is refused.
-const char* parse(const std::string& file, const std::string& key, Artifact& artifact) {
+/// Takes an entry apart; null, or why it is refused. `key` empty: any key.
+const char* parse(const std::string& file, const std::string& key, Artifact& artifact, std::string* found = nullptr) {
   Header header;
   if (file.size() < sizeof header) return "it is truncated";
   std::memcpy(&header, file.data(), sizeof header);
@@ -76,7 +77,10 @@ const char* parse(const std::string& file, const std::string& key, Artifact& art
   const char* body = file.data() + sizeof header;
   const XXH128_hash_t sum = checksum(header, body, size);
   if (sum.low64 != header.low || sum.high64 != header.high) return "its checksum is wrong";
-  if (key.size() != header.key || std::memcmp(key.data(), body, key.size()) != 0) return "it has another key";
+  if (found != nullptr)
+    found->assign(body, header.key);
+  else if (key.size() != header.key || std::memcmp(key.data(), body, key.size()) != 0)
+    return "it has another key";
   Artifact read;
   if (!Artifact::from_json(std::string(body + header.key, header.facts), read)) return "its facts cannot be read";
   read.binary.assign(body + header.key + header.facts, header.binary);
@@ -84,7 +88,26 @@ const char* parse(const std::string& file, const std::string& key, Artifact& art
   return nullptr;
 }
 
+/// An entry is code: it must come from this user or the system, and no one else may have changed it.
+const char* read_trusted(const File& file, std::string& bytes) {
+  struct stat facts;
+  if (fstat(file.handle, &facts) != 0 || !S_ISREG(facts.st_mode)) return "it is no regular file";
+  if (facts.st_uid != geteuid() && facts.st_uid != 0) return "it belongs to another user";
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "other users may write to it";
+  if (facts.st_size < 0 || static_cast<std::uint64_t>(facts.st_size) > kMaxEntry) return "it is too large";
+  bytes.resize(static_cast<std::size_t>(facts.st_size));
+  return read_all(file.handle, bytes) ? nullptr : "it cannot be read";
+}
+
+int open_entry(const std::string& path) { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }
+
 }  // namespace
+
+std::string cache_key(const std::string& fingerprint, const std::string& specialisation, std::uint32_t format) {
+  return nlohmann::json(
+             {{"format", format}, {"compiler", fingerprint}, {"specialisation", nlohmann::json::parse(specialisation)}})
+      .dump();
+}
 
 Cache::Cache(std::string folder, Log log) : folder(std::move(folder)), log(std::move(log)) {}
 
@@ -93,7 +116,7 @@ std::string Cache::digest(const std::string& key) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-std::string Cache::path(const std::string& key) const { return folder + "/" + digest(key) + ".latile"; }
+std::string Cache::path(const std::string& key) const { return folder + "/" + digest(key) + kEntryEnding; }
 
 std::string Cache::default_folder() {
   if (const char* given = std::getenv("LATILE_CACHE_DIR")) return given;
@@ -104,25 +127,35 @@ std::string Cache::default_folder() {
   return {};
 }
 
-bool Cache::load(const std::string& key, Artifact& artifact) const {
+bool Cache::load(const std::string& key, Artifact& artifact, bool again) const {
   if (folder.empty()) return false;
   const std::string name = path(key);
-  const File file(open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat facts;
-  if (file.handle < 0 || fstat(file.handle, &facts) != 0) return false;
-  const auto refuse = [&](const char* why) {
-    log(LATILE_LOG_WARNING, fmt::format("cache entry {} is ignored: {}", name, why));
+  const File file(open_entry(name));
+  if (file.handle < 0) return false;
+  std::string bytes;
+  const char* why = read_trusted(file, bytes);
+  if (why == nullptr) why = parse(bytes, key, artifact);
+  if (why != nullptr) {
+    if (!again) log(LATILE_LOG_WARNING, fmt::format("cache entry {} is ignored: {}", name, why));
     return false;
-  };
-  // The entry is code: it must come from this user or the system, and no one else may have changed it.
-  if (!S_ISREG(facts.st_mode)) return refuse("it is no regular file");
-  if (facts.st_uid != geteuid() && facts.st_uid != 0) return refuse("it belongs to another user");
-  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refuse("other users may write to it");
-  if (facts.st_size < 0 || static_cast<std::uint64_t>(facts.st_size) > kMaxEntry) return refuse("it is too large");
-  std::string bytes(static_cast<std::size_t>(facts.st_size), '\0');
-  if (!read_all(file.handle, bytes)) return refuse("it cannot be read");
-  if (const char* why = parse(bytes, key, artifact)) return refuse(why);
+  }
+  futimens(file.handle, nullptr);  // used now; a folder that may only be read keeps its old stamps
   return true;
+}
+
+void Cache::make_folder() const {
+  std::error_code error;
+  if (std::filesystem::create_directories(folder, error))
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+}
+
+CacheLock Cache::lock(const std::string& key) {
+  if (folder.empty()) return {};
+  make_folder();
+  std::string why;
+  CacheLock lock = CacheLock::acquire(folder + "/" + digest(key) + kLockEnding, lock_limit, why);
+  if (!why.empty()) log(LATILE_LOG_WARNING, why + "; this process compiles without waiting longer");
+  return lock;
 }
 
 void Cache::store(const std::string& key, const Artifact& artifact) {
@@ -130,7 +163,12 @@ void Cache::store(const std::string& key, const Artifact& artifact) {
   const std::lock_guard lock(mutex);
   std::string why;
   if (write(key, artifact, why)) {
-    sweep();
+    const CacheFolder now(folder);
+    std::string complaint;
+    shrink(now, cache_size_limit(complaint), path(key));
+    if (!swept) sweep(now);
+    if (!swept && !complaint.empty()) log(LATILE_LOG_WARNING, complaint);
+    swept = true;
     return;
   }
   if (!complained)
@@ -144,9 +182,7 @@ bool Cache::write(const std::string& key, const Artifact& artifact, std::string&
     why = fmt::format("{}: {}", what, std::strerror(errno));
     return false;
   };
-  std::error_code error;
-  if (std::filesystem::create_directories(folder, error))
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  make_folder();
   static std::atomic<unsigned> serial = 0;
   const std::string temporary =
       fmt::format("{}/.{}.{}.{}.{}.tmp", folder, digest(key), getpid(), std::time(nullptr), serial++);
@@ -175,18 +211,29 @@ bool Cache::write(const std::string& key, const Artifact& artifact, std::string&
   return true;
 }
 
-/// Removes what writers that died left behind.
-void Cache::sweep() {
-  if (swept) return;
-  swept = true;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    struct stat facts;
-    if (name.starts_with('.') && name.ends_with(".tmp") && lstat(entry->path().c_str(), &facts) == 0 &&
-        facts.st_mtime + kStaleSeconds < std::time(nullptr))
-      unlink(entry->path().c_str());
-  }
+std::string entry_key(const std::string& path) {
+  const File file(open_entry(path));
+  Header header;
+  std::string bytes(sizeof header, '\0');
+  if (file.handle < 0 || !read_all(file.handle, bytes)) return {};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key > kMaxEntry) return {};
+  struct stat facts;
+  if (fstat(file.handle, &facts) != 0 || header.key > static_cast<std::uint64_t>(facts.st_size)) return {};
+  bytes.resize(header.key);
+  return read_all(file.handle, bytes) ? bytes : std::string();
+}
+
+std::string verify_entry(const std::string& path) {
+  const File file(open_entry(path));
+  if (file.handle < 0) return fmt::format("it cannot be opened: {}", std::strerror(errno));
+  std::string bytes, key;
+  Artifact artifact;
+  const char* why = read_trusted(file, bytes);
+  if (why == nullptr) why = parse(bytes, {}, artifact, &key);
+  if (why != nullptr) return why;
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name == Cache::digest(key) + kEntryEnding ? "" : "it lies under the name of another key";
 }
 
 }  // namespace latile::runtime

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <thread>
 
@@ -110,10 +109,7 @@ Context::Found Context::find(const Specialisation& specialisation, const std::sh
                              const std::function<std::string(const Code&)>& fits) {
   Stopwatch watch;
   Found found;
-  const std::string key = nlohmann::json({{"format", kCacheFormat},
-                                          {"compiler", compiler().fingerprint(specialisation)},
-                                          {"specialisation", nlohmann::json::parse(specialisation.json())}})
-                              .dump();
+  const std::string key = cache_key(compiler().fingerprint(specialisation), specialisation.json());
   found.key = Cache::digest(key);
   // Two devices of one target share an entry of the cache, but each has loaded the code for itself.
   const std::shared_ptr<Entry> shared =
@@ -149,19 +145,26 @@ Context::Found Context::find(const Specialisation& specialisation, const std::sh
     return why;
   };
 
-  found.source = "cache";
-  Artifact artifact;
-  const bool cached = cache.load(key, artifact);
-  found.stages.push_back({"read cache", watch.lap()});
-  if (cached) {
+  const auto from_cache = [&](bool again) {
+    found.source = "cache";
+    Artifact artifact;
+    const bool cached = cache.load(key, artifact, again);
+    found.stages.push_back({"read cache", watch.lap()});
+    if (!cached) return false;
     const std::string why = adopt(std::move(artifact));
-    if (why.empty()) return found;
-    say(LATILE_LOG_WARNING, fmt::format("cache entry {} is ignored: {}", cache.path(key), why));
-  }
+    if (!why.empty() && !again)
+      say(LATILE_LOG_WARNING, fmt::format("cache entry {} is ignored: {}", cache.path(key), why));
+    return why.empty();
+  };
+  if (from_cache(false)) return found;
+  // Of processes that start together one compiles, and the others find what it has stored.
+  const CacheLock turn = cache.lock(key);
+  found.stages.push_back({"wait for other processes", watch.lap()});
+  if (from_cache(true)) return found;
 
   found.source = "compiler";
   CompileFailure failure;
-  artifact = {};
+  Artifact artifact;
   if (!compiler().compile(specialisation, artifact, failure))
     fail(failure.user_error ? LATILE_BAD_ARGUMENT : LATILE_INTERNAL, "{}", failure.text);
   found.stages.insert(found.stages.end(), artifact.stages.begin(), artifact.stages.end());

@@ -93,6 +93,7 @@ bool ToyCompiler::describe(const std::string& op, const std::vector<std::pair<st
 
 bool ToyCompiler::compile(const Specialisation& s, Artifact& artifact, CompileFailure& failure) {
   ++compilations;
+  if (delay_ms != 0) usleep(static_cast<useconds_t>(delay_ms) * 1000);
   if (defect == "fails") {
     failure = {false, "toy: a fault of the compiler"};
     return false;

@@ -19,6 +19,7 @@ public:
 
   std::string version = "toy 1";
   std::atomic<int> compilations = 0;
+  int delay_ms = 0;    ///< that each compilation takes longer
   std::string defect;  ///< what compile does wrong: "fails", "no symbol", "no library", "unknown dim"
 };
 
