@@ -22,8 +22,8 @@ struct InterpreterTensor {
 
 struct InterpreterInputs {
   /// By argument name. Axes: sequences and outputs [B, T * rate, (heads), inner…], carries [N or slots, (heads),
-  /// inner…], parameters [(heads), inner…], "X.initial_index" and "X.final_index" [N], "cu_seqlens" [N + 1] when
-  /// ragged (i32 or i64).
+  /// inner…], parameters [(heads), inner…], "X.initial_index" and "X.final_index" [N], "X.history_index" and with
+  /// "accepted" [N] also "X.initial_index" [N, states], "cu_seqlens" [N + 1] when ragged (i32 or i64).
   std::map<std::string, InterpreterTensor> tensors;
   std::map<std::string, double> scalars;
   std::int64_t sequences = 1;  ///< N: batch entries when dense, row ranges when ragged

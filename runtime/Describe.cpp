@@ -56,6 +56,23 @@ void check_mode(const OperatorInfo& info, Mode mode) {
        latile::name(mode), mode == Mode::prefill ? "chunk" : "reference");
 }
 
+/// Where prefill is a kernel over rows and no scan there is no order of tokens, and no state on the way.
+void check_kernel(const latile_plan_desc& desc, const OperatorInfo& info, const Specialisation& specialisation) {
+  if (specialisation.reversed)
+    fail(LATILE_UNSUPPORTED,
+         "{}: option reverse is true, but in mode prefill this operator is a kernel over rows and no scan; use mode "
+         "recurrent, or flip its inputs",
+         info.name);
+  for (std::size_t i = 0; i < desc.tensor_count; ++i) {
+    const std::string name = desc.tensors[i].name;
+    if (name == "accepted" || name.ends_with(".history") || name.ends_with(".history_index"))
+      fail(LATILE_UNSUPPORTED,
+           "{}: tensor '{}': in mode prefill this operator is a kernel over rows and keeps no states on the way; use "
+           "mode recurrent",
+           info.name, name);
+  }
+}
+
 void fill_scalars(const OperatorInfo& info, const Specialisation& specialisation, Signature& signature) {
   for (const ScalarInfo& scalar : info.scalars) {
     double fallback = 1;
@@ -109,6 +126,7 @@ Described describe(Compiler& compiler, const latile_plan_desc& desc, const HostI
          "option mini_batch instead",
          info.name, specialisation.chunk);
 
+  if (info.has_kernel && mode == Mode::prefill) check_kernel(desc, info, specialisation);
   read_dims(desc, info, mode, described);
   read_tensors(desc, info, described);
   fill_scalars(info, specialisation, signature);

@@ -12,14 +12,24 @@ bool is_plan_dim(const std::string& name) {
   return std::any_of(std::begin(kPlanDims), std::end(kPlanDims), [&](const char* known) { return name == known; });
 }
 
+/// "S.every" and "S.states" of a carry S.
+bool is_history_dim(const OperatorInfo& info, const std::string& name) {
+  const std::size_t dot = name.find('.');
+  const TensorInfo* carry = dot == std::string::npos ? nullptr : info.tensor(name.substr(0, dot));
+  return carry != nullptr && carry->kind == TensorInfo::Kind::carry &&
+         (name.substr(dot) == ".every" || name.substr(dot) == ".states");
+}
+
 Dimension read_dim(const latile_dim& given, const OperatorInfo& info) {
   const Dimension dim{given.name, given.min, given.max};
   const DimInfo* known = info.dim(dim.name);
-  if (known == nullptr && !is_plan_dim(dim.name)) {
-    if (dim.name.find(".every") != std::string::npos)
-      fail(LATILE_UNSUPPORTED, "{}: dimension {}: histories of states are not offered yet", info.name, dim.name);
+  const bool of_history = is_history_dim(info, dim.name);
+  if (known == nullptr && !is_plan_dim(dim.name) && !of_history) {
     std::vector<std::string> names(std::begin(kPlanDims), std::end(kPlanDims));
     for (const DimInfo& candidate : info.dims) names.push_back(candidate.name);
+    for (const TensorInfo& tensor : info.tensors)
+      if (tensor.kind == TensorInfo::Kind::carry)
+        names.insert(names.end(), {tensor.name + ".every", tensor.name + ".states"});
     fail(LATILE_BAD_ARGUMENT, "{}: there is no dimension '{}'{}", info.name, dim.name, suggestion(dim.name, names));
   }
   if (dim.min > dim.max)
@@ -27,9 +37,10 @@ Dimension read_dim(const latile_dim& given, const OperatorInfo& info) {
          dim.min, dim.max);
   const bool inner = known != nullptr && !known->head, head = known != nullptr && known->head;
   const bool limited = inner && known->most != 0;
-  const std::int64_t lowest = inner  ? kMinInner
-                              : head ? 1
-                                     : 0,
+  // Kernels of the lower layer take some columns of an extent at a time, whatever it is; a chunk body takes all.
+  const std::int64_t lowest = inner                ? (info.has_kernel ? 1 : kMinInner)
+                              : head || of_history ? 1
+                                                   : 0,
                      highest = limited ? known->most
                                : inner ? (info.has_kernel ? kMaxColumns : kMaxInner)
                                        : kMaxDim;
@@ -38,7 +49,7 @@ Dimension read_dim(const latile_dim& given, const OperatorInfo& info) {
   if (dim.max > highest)
     fail(LATILE_BAD_SHAPE, "{}: dimension {} is {}, above the limit of {}{}{}", info.name, dim.name, dim.max, highest,
          limited ? ": " : "", limited ? known->limit_why : "");
-  if (inner && dim.min != dim.max)
+  if ((inner || (of_history && dim.name.ends_with(".every"))) && dim.min != dim.max)
     fail(LATILE_BAD_SHAPE, "{}: dimension {} has the range {} to {}, but code is made for one value; give min = max",
          info.name, dim.name, dim.min, dim.max);
   return dim;
@@ -112,7 +123,7 @@ void read_dims(const latile_plan_desc& desc, const OperatorInfo& info, Mode mode
   for (std::size_t i = 0; i < desc.tensor_count; ++i) {
     const std::string name = desc.tensors[i].name;
     ragged |= name == "cu_seqlens";
-    signature.needs_slots |= name.ends_with(".initial_index") || name.ends_with(".final_index");
+    signature.needs_slots |= name.ends_with("_index");
   }
   if (ragged && mode == Mode::step)
     fail(LATILE_UNSUPPORTED, "{}: mode step takes no cu_seqlens; give the tokens as a batch, tensors [B, 1, ...]",

@@ -6,6 +6,8 @@ namespace latile::runtime {
 namespace {
 
 constexpr std::size_t kMaxAlignment = 4096;
+/// Rows of the smallest chunk that a target chooses where the caller leaves it open.
+constexpr std::int64_t kLeastChunk = 16;
 
 /// What a tensor's name stands for.
 struct Meaning {
@@ -13,10 +15,13 @@ struct Meaning {
   Role role = Role::input;
 };
 
-bool is_index(Role role) { return role == Role::initial_index || role == Role::final_index || role == Role::borders; }
+constexpr const char* kParts[] = {"initial", "initial_index", "final", "final_index", "history", "history_index"};
+constexpr Role kPartRoles[] = {Role::initial,     Role::initial_index, Role::final,
+                               Role::final_index, Role::history,       Role::history_index};
 
 Meaning meaning(const OperatorInfo& info, const std::string& name) {
   if (name == "cu_seqlens") return {nullptr, Role::borders};
+  if (name == "accepted") return {nullptr, Role::accepted};
   if (const TensorInfo* tensor = info.tensor(name); tensor != nullptr) {
     switch (tensor->kind) {
     case TensorInfo::Kind::sequence:
@@ -30,22 +35,17 @@ Meaning meaning(const OperatorInfo& info, const std::string& name) {
   const TensorInfo* carry = dot == std::string::npos ? nullptr : info.tensor(name.substr(0, dot));
   if (carry != nullptr && carry->kind == TensorInfo::Kind::carry) {
     const std::string part = name.substr(dot + 1);
-    if (part == "initial") return {carry, Role::initial};
-    if (part == "initial_index") return {carry, Role::initial_index};
-    if (part == "final") return {carry, Role::final};
-    if (part == "final_index") return {carry, Role::final_index};
-    if (part == "history" || part == "history_index")
-      fail(LATILE_UNSUPPORTED, "{}: tensor '{}': histories of states are not offered yet", info.name, name);
+    for (std::size_t i = 0; i < std::size(kParts); ++i)
+      if (part == kParts[i]) return {carry, kPartRoles[i]};
   }
   std::vector<std::string> known;
   for (const TensorInfo& tensor : info.tensors) {
     if (tensor.kind != TensorInfo::Kind::carry)
       known.push_back(tensor.name);
     else
-      for (const char* part : {".initial", ".initial_index", ".final", ".final_index"})
-        known.push_back(tensor.name + part);
+      for (const char* part : kParts) known.push_back(tensor.name + "." + part);
   }
-  known.push_back("cu_seqlens");
+  known.insert(known.end(), {"accepted", "cu_seqlens"});
   fail(LATILE_BAD_ARGUMENT, "{}: there is no tensor '{}' with these options{}", info.name, name,
        suggestion(name, known));
 }
@@ -94,11 +94,11 @@ ElementType io_type(const OperatorInfo& info, const std::vector<Tensor>& tensors
 }
 
 void check_type(const OperatorInfo& info, const Tensor& tensor, const Meaning& meaning, ElementType io) {
-  if (is_index(meaning.role)) {
+  if (tensor.integer()) {
     if (tensor.type != ElementType::i32 && tensor.type != ElementType::i64) wrong_type(info, tensor, "i32 or i64");
     return;
   }
-  if (meaning.role == Role::initial || meaning.role == Role::final) {
+  if (meaning.role == Role::initial || meaning.role == Role::final || meaning.role == Role::history) {
     if (tensor.type != ElementType::f32 && tensor.type != ElementType::bf16 && tensor.type != io)
       wrong_type(info, tensor, io == ElementType::f16 ? "f32, bf16 or f16" : "f32 or bf16");
     return;
@@ -134,8 +134,19 @@ std::int64_t product(const Signature& signature, const std::string& name) {
   return value;
 }
 
-/// [B, T, declared...], [declared...], [N or slots, declared...], [N], [N + 1].
-std::vector<Extent> axes(const Signature& signature, const Meaning& meaning, bool pooled) {
+/// The columns of a table of slots.
+Extent states_of(const Signature& signature, const std::string& carry, const std::string& tensor) {
+  Extent columns;
+  columns.name = carry + ".states";
+  columns.dim = signature.dim(columns.name);
+  if (columns.dim < 0)
+    fail(LATILE_BAD_ARGUMENT, "{}: dimension {} is not given; tensor '{}' has so many columns: add it as a range",
+         signature.op, columns.name, tensor);
+  return columns;
+}
+
+/// [B, T, declared...], [declared...], [N or slots, declared...], [N], [N, states], [N + 1].
+std::vector<Extent> axes(const Signature& signature, const Meaning& meaning, bool pooled, bool with_accepted) {
   std::vector<Extent> axes;
   switch (meaning.role) {
   case Role::borders:
@@ -143,7 +154,16 @@ std::vector<Extent> axes(const Signature& signature, const Meaning& meaning, boo
     axes.back().extra = 1;
     return axes;
   case Role::initial_index:
-  case Role::final_index: axes.push_back(signature.sequences); return axes;
+    axes.push_back(signature.sequences);
+    if (with_accepted) axes.push_back(states_of(signature, meaning.info->name, meaning.info->name + ".initial_index"));
+    return axes;
+  case Role::history_index:
+    axes.push_back(signature.sequences);
+    axes.push_back(states_of(signature, meaning.info->name, meaning.info->name + ".history_index"));
+    return axes;
+  case Role::final_index:
+  case Role::accepted: axes.push_back(signature.sequences); return axes;
+  case Role::history:
   case Role::initial:
   case Role::final: axes.push_back(pooled ? signature.slots : signature.sequences); break;
   case Role::input:
@@ -207,8 +227,37 @@ int unit_axis(const Tensor& tensor) {
   return -1;
 }
 
+/// A carry's history: all that belongs to it is there, and its states lie between two chunks.
+void read_history(const OperatorInfo& info, const Signature& signature, Mode mode, std::int64_t chunk,
+                  CarryTensors& carry) {
+  const int every = signature.dim(carry.name + ".every");
+  if (carry.history < 0 && carry.history_index < 0) {
+    if (every >= 0)
+      fail(LATILE_BAD_ARGUMENT, "{}: dimension {}.every is given without '{}.history'", info.name, carry.name,
+           carry.name);
+    return;
+  }
+  if (carry.history < 0 || carry.history_index < 0)
+    fail(LATILE_BAD_ARGUMENT, "{}: '{}.history' and '{}.history_index' belong together; '{}.{}' is missing", info.name,
+         carry.name, carry.name, carry.name, carry.history < 0 ? "history" : "history_index");
+  if (mode == Mode::step)
+    fail(LATILE_UNSUPPORTED,
+         "{}: mode step keeps no history: its one state is '{}.final'; use mode recurrent for more "
+         "tokens than one",
+         info.name, carry.name);
+  if (every < 0)
+    fail(LATILE_BAD_ARGUMENT, "{}: dimension {}.every is not given; add the tokens between two states of '{}.history'",
+         info.name, carry.name, carry.name);
+  carry.every = signature.dims[static_cast<std::size_t>(every)].min;
+  if (carry.every % chunk != 0)
+    fail(LATILE_BAD_SHAPE,
+         "{}: dimension {}.every is {}, which is no multiple of {}, the rows of a chunk; use {}mode recurrent, which "
+         "goes token by token",
+         info.name, carry.name, carry.every, chunk, info.mini_batch ? "another mini_batch or " : "");
+}
+
 /// Fills carries and checks that what belongs together is there.
-void read_carries(const OperatorInfo& info, Signature& signature) {
+void read_carries(const OperatorInfo& info, Signature& signature, Mode mode, std::int64_t chunk) {
   for (const TensorInfo& tensor : info.tensors) {
     if (tensor.kind != TensorInfo::Kind::carry) {
       const bool bound = signature.tensor(tensor.name) >= 0;
@@ -217,16 +266,28 @@ void read_carries(const OperatorInfo& info, Signature& signature) {
              tensor.name);
       continue;
     }
-    CarryTensors carry{tensor.name, signature.tensor(tensor.name + ".initial"),
-                       signature.tensor(tensor.name + ".initial_index"), signature.tensor(tensor.name + ".final"),
-                       signature.tensor(tensor.name + ".final_index")};
+    CarryTensors carry{tensor.name,
+                       signature.tensor(tensor.name + ".initial"),
+                       signature.tensor(tensor.name + ".initial_index"),
+                       signature.tensor(tensor.name + ".final"),
+                       signature.tensor(tensor.name + ".final_index"),
+                       signature.tensor(tensor.name + ".history"),
+                       signature.tensor(tensor.name + ".history_index")};
     for (const auto& [index, state, part] : {std::tuple(carry.initial_index, carry.initial, "initial"),
                                              std::tuple(carry.final_index, carry.final, "final")})
       if (index >= 0 && state < 0)
         fail(LATILE_BAD_ARGUMENT, "{}: tensor '{}.{}_index' is given without '{}.{}'", info.name, tensor.name, part,
              tensor.name, part);
+    read_history(info, signature, mode, chunk, carry);
     signature.carries.push_back(carry);
   }
+  if (signature.accepted < 0) return;
+  if (std::none_of(signature.carries.begin(), signature.carries.end(),
+                   [](const CarryTensors& carry) { return carry.initial_index >= 0; }))
+    fail(LATILE_BAD_ARGUMENT,
+         "{}: tensor 'accepted' is given, but no state has an initial_index for it to choose from; bind the slots of "
+         "the states to start from",
+         info.name);
 }
 
 }  // namespace
@@ -248,16 +309,23 @@ void read_tensors(const latile_plan_desc& desc, const OperatorInfo& info, Descri
     const Meaning& means = meanings.back();
     tensor.role = means.role;
     tensor.type = element_type(info, given);
-    tensor.axes = axes(signature, means, listed(tensor.name + "_index"));
+    tensor.axes = axes(signature, means, listed(tensor.name + "_index"), listed("accepted"));
     if (tensor.rank() > kMaxRank)
       fail(LATILE_UNSUPPORTED, "{}: tensor '{}' has rank {}, above the limit of {}", info.name, tensor.name,
            tensor.rank(), kMaxRank);
     read_strides(signature, given, tensor);
     read_alignment(signature, given, tensor);
     if (means.role == Role::borders) signature.borders = static_cast<int>(i);
+    if (means.role == Role::accepted) signature.accepted = static_cast<int>(i);
     signature.tensors.push_back(std::move(tensor));
   }
-  read_carries(info, signature);
+  const std::int64_t chunk = specialisation.mode != Mode::prefill ? 1
+                             : info.mini_batch                    ? info.mini_batch
+                             : specialisation.chunk               ? specialisation.chunk
+                                                                  : kLeastChunk;
+  read_carries(info, signature, specialisation.mode, chunk);
+  for (const CarryTensors& carry : signature.carries)
+    if (carry.every) specialisation.every[carry.name] = carry.every;
   specialisation.io = io_type(info, signature.tensors, meanings);
   for (std::size_t i = 0; i < meanings.size(); ++i)
     check_type(info, signature.tensors[i], meanings[i], specialisation.io);
@@ -274,9 +342,12 @@ void read_tensors(const latile_plan_desc& desc, const OperatorInfo& info, Descri
       bind(signature.tensor(tensor.name));
       continue;
     }
-    for (int index : {carry->initial, carry->initial_index, carry->final, carry->final_index}) bind(index);
+    for (int index :
+         {carry->initial, carry->initial_index, carry->final, carry->final_index, carry->history, carry->history_index})
+      bind(index);
     ++carry;
   }
+  bind(signature.accepted);
   bind(signature.borders);
 }
 

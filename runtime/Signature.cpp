@@ -14,6 +14,13 @@ int Signature::tensor(const std::string& wanted) const {
   return -1;
 }
 
+std::int64_t Signature::written_slots(const CarryTensors& carry, const std::int64_t* given) const {
+  const std::int64_t finals = carry.final_index >= 0 || (carry.final >= 0 && carry.history >= 0) ? 1 : 0;
+  if (carry.history_index < 0) return sequences.at(given) * finals;
+  const Extent& columns = tensors[static_cast<std::size_t>(carry.history_index)].axes[1];
+  return sequences.at(given) * (finals + columns.at(given));
+}
+
 void Signature::check_dims(const std::int64_t* given) const {
   if (given == nullptr && !dims.empty()) fail(LATILE_BAD_ARGUMENT, "{}: dims is null; give {} values", op, dims.size());
   for (std::size_t i = 0; i < dims.size(); ++i)

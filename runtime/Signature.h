@@ -25,7 +25,18 @@ struct Extent {
   std::int64_t at(const std::int64_t* dims) const { return (dim < 0 ? 1 : dims[dim]) * factor + extra; }
 };
 
-enum class Role : std::uint8_t { input, output, initial, initial_index, final, final_index, borders };
+enum class Role : std::uint8_t {
+  input,
+  output,
+  initial,
+  initial_index,
+  final,
+  final_index,
+  history,
+  history_index,
+  accepted,
+  borders
+};
 
 struct Tensor {
   std::string name;
@@ -37,14 +48,20 @@ struct Tensor {
   std::size_t first_runtime_stride = 0;  ///< where its own begin in latile_args::strides
   std::size_t alignment = 1;             ///< of every pointer, bytes
 
-  bool written() const { return role == Role::output || role == Role::final; }
+  bool written() const { return role == Role::output || role == Role::final || role == Role::history; }
+  /// Its contents say where things lie; a run checks them.
+  bool integer() const {
+    return role == Role::initial_index || role == Role::final_index || role == Role::history_index ||
+           role == Role::accepted || role == Role::borders;
+  }
   int rank() const { return static_cast<int>(axes.size()); }
 };
 
 /// Indices into Signature::tensors; -1: not bound.
 struct CarryTensors {
   std::string name;
-  int initial = -1, initial_index = -1, final = -1, final_index = -1;
+  int initial = -1, initial_index = -1, final = -1, final_index = -1, history = -1, history_index = -1;
+  std::int64_t every = 0;  ///< tokens between history states; 0: none are kept
 };
 
 struct Scalar {
@@ -64,7 +81,8 @@ struct Signature {
   std::vector<CarryTensors> carries;
   std::vector<Scalar> scalars;
   std::vector<HeadRatio> heads;
-  int borders = -1;  ///< cu_seqlens; -1: dense
+  int borders = -1;   ///< cu_seqlens; -1: dense
+  int accepted = -1;  ///< -1: initial_index has one axis
   Extent batch, rows, sequences, slots;
   bool needs_slots = false;
   bool step = false;
@@ -73,6 +91,8 @@ struct Signature {
   bool ragged() const { return borders >= 0; }
   int dim(const std::string& name) const;  ///< -1: not declared
   int tensor(const std::string& name) const;
+  /// Slots that the states of one carry are written to at these dims.
+  std::int64_t written_slots(const CarryTensors&, const std::int64_t* dims) const;
 
   /// Checks each dim's range and what dims must agree on; throws Failure.
   void check_dims(const std::int64_t* given) const;

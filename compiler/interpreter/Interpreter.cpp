@@ -181,6 +181,7 @@ void Run::touched(mlir::Operation& op, llvm::SmallVectorImpl<mlir::Value>& reads
     llvm::append_range(reads, scan.getInitial());
     llvm::append_range(writes, scan.getOutputs());
     llvm::append_range(writes, scan.getFinal());
+    llvm::append_range(writes, scan.getHistory());
   } else if (auto launch = mlir::dyn_cast<tile::LaunchOp>(op)) {
     auto kernel = module_.lookupSymbol<tile::KernelOp>(launch.getKernel());
     if (!kernel) return;
@@ -248,6 +249,7 @@ void Run::run_code(const Code& code, mlir::OperandRange operands) {
   for (const auto& axis : code.grid)
     grid.push_back(axis == "N"        ? sequences_.count()
                    : axis == "chunks" ? (code.chunk > 0 ? sequences_.chunks(code.chunk).back() : 0)
+                   : axis == "slice"  ? code.slices
                                       : heads_on(axis));
   const auto threads =
       options_.threads > 0 ? options_.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

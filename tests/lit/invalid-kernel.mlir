@@ -64,6 +64,14 @@ tile.kernel @k(%n: index, %v: !tile.view<?xf32>) attributes {grid = ["N"], arg_n
 
 // -----
 
+// slot: a table without a column.
+tile.kernel @k(%n: index, %v: !tile.view<?x?xi32>) attributes {grid = ["N"], arg_names = ["v"]} {
+  // expected-error @+1 {{reads a view <?xi32> or <?xi64>, not}}
+  %y = tile.slot %v[%n] : !tile.view<?x?xi32>
+}
+
+// -----
+
 // load: indices.
 tile.kernel @k(%n: index, %v: !tile.view<?x8xf32>) attributes {grid = ["N"], arg_names = ["v"]} {
   // expected-error @+1 {{takes 1 indices, not 2}}

@@ -257,3 +257,75 @@ tile.program @t(%seq: !tile.sequences<dense>, %x: !tile.view<?x?x?x8xf32>, %s: f
     tile.yield %xc, %l : tensor<16x8xf32>, tensor<1x8xf32>
   }
 }
+
+// -----
+
+// history states between two chunks.
+tile.program @t(%seq: !tile.sequences<dense>, %x: !tile.view<?x?x?x8xf32>, %S: !tile.view<?x?x8xf32>, %i: !tile.view<?xi32>, %t: !tile.view<?x?xi32>, %f: !tile.view<?xf32>)
+    attributes {arg_names = ["sequences", "x", "S", "i", "t", "f"]} {
+  // expected-error @+1 {{history states lie a multiple of the chunk of 16 tokens apart, not 24}}
+  tile.scan %seq chunk 16 axis "H" in(%x) initial(%S) at() final() at() out()
+    history(%S : !tile.view<?x?x8xf32>) at(%t : !tile.view<?x?xi32>)
+    {reads = ["x"], read_heads = ["H"], rates = array<i64: 1>, carries = ["S"],
+     carry_heads = ["H"], has_initial = array<i1: true>, has_initial_index = array<i1: false>,
+     has_final = array<i1: false>, has_final_index = array<i1: false>, writes = [], write_heads = [],
+     head_ratio = 1, head_map = 0 : i32, every = array<i64: 24>}
+    : !tile.sequences<dense>, in(!tile.view<?x?x?x8xf32>) initial(!tile.view<?x?x8xf32>) at() final() at() out() {
+  ^bb0(%xc: tensor<16x8xf32>, %Sc: tensor<1x8xf32>):
+    tile.yield %Sc : tensor<1x8xf32>
+  }
+}
+
+// -----
+
+// a history that nothing keeps.
+tile.program @t(%seq: !tile.sequences<dense>, %x: !tile.view<?x?x?x8xf32>, %S: !tile.view<?x?x8xf32>, %i: !tile.view<?xi32>, %t: !tile.view<?x?xi32>, %f: !tile.view<?xf32>)
+    attributes {arg_names = ["sequences", "x", "S", "i", "t", "f"]} {
+  // expected-error @+1 {{every must have as many entries or be absent, and those above 0 a history and its index each}}
+  tile.scan %seq chunk 16 axis "H" in(%x) initial(%S) at() final() at() out()
+    history(%S : !tile.view<?x?x8xf32>) at(%t : !tile.view<?x?xi32>)
+    {reads = ["x"], read_heads = ["H"], rates = array<i64: 1>, carries = ["S"],
+     carry_heads = ["H"], has_initial = array<i1: true>, has_initial_index = array<i1: false>,
+     has_final = array<i1: false>, has_final_index = array<i1: false>, writes = [], write_heads = [],
+     head_ratio = 1, head_map = 0 : i32, every = array<i64: 0>}
+    : !tile.sequences<dense>, in(!tile.view<?x?x?x8xf32>) initial(!tile.view<?x?x8xf32>) at() final() at() out() {
+  ^bb0(%xc: tensor<16x8xf32>, %Sc: tensor<1x8xf32>):
+    tile.yield %Sc : tensor<1x8xf32>
+  }
+}
+
+// -----
+
+// a history by an index with one axis.
+tile.program @t(%seq: !tile.sequences<dense>, %x: !tile.view<?x?x?x8xf32>, %S: !tile.view<?x?x8xf32>, %i: !tile.view<?xi32>, %t: !tile.view<?x?xi32>, %f: !tile.view<?xf32>)
+    attributes {arg_names = ["sequences", "x", "S", "i", "t", "f"]} {
+  // expected-error @+1 {{the index of carry "S" is a view <?x?xi32> or <?x?xi64>, not '!tile.view<?xi32>'}}
+  tile.scan %seq chunk 16 axis "H" in(%x) initial(%S) at() final() at() out()
+    history(%S : !tile.view<?x?x8xf32>) at(%i : !tile.view<?xi32>)
+    {reads = ["x"], read_heads = ["H"], rates = array<i64: 1>, carries = ["S"],
+     carry_heads = ["H"], has_initial = array<i1: true>, has_initial_index = array<i1: false>,
+     has_final = array<i1: false>, has_final_index = array<i1: false>, writes = [], write_heads = [],
+     head_ratio = 1, head_map = 0 : i32, every = array<i64: 16>}
+    : !tile.sequences<dense>, in(!tile.view<?x?x?x8xf32>) initial(!tile.view<?x?x8xf32>) at() final() at() out() {
+  ^bb0(%xc: tensor<16x8xf32>, %Sc: tensor<1x8xf32>):
+    tile.yield %Sc : tensor<1x8xf32>
+  }
+}
+
+// -----
+
+// an accepted count that is no integer.
+tile.program @t(%seq: !tile.sequences<dense>, %x: !tile.view<?x?x?x8xf32>, %S: !tile.view<?x?x8xf32>, %i: !tile.view<?xi32>, %t: !tile.view<?x?xi32>, %f: !tile.view<?xf32>)
+    attributes {arg_names = ["sequences", "x", "S", "i", "t", "f"]} {
+  // expected-error @+1 {{accepted is a view <?xi32> or <?xi64>, not '!tile.view<?xf32>'}}
+  tile.scan %seq chunk 16 axis "H" in(%x) initial(%S) at() final() at() out()
+    accepted(%f : !tile.view<?xf32>)
+    {reads = ["x"], read_heads = ["H"], rates = array<i64: 1>, carries = ["S"],
+     carry_heads = ["H"], has_initial = array<i1: true>, has_initial_index = array<i1: false>,
+     has_final = array<i1: false>, has_final_index = array<i1: false>, writes = [], write_heads = [],
+     head_ratio = 1, head_map = 0 : i32}
+    : !tile.sequences<dense>, in(!tile.view<?x?x?x8xf32>) initial(!tile.view<?x?x8xf32>) at() final() at() out() {
+  ^bb0(%xc: tensor<16x8xf32>, %Sc: tensor<1x8xf32>):
+    tile.yield %Sc : tensor<1x8xf32>
+  }
+}

@@ -95,6 +95,7 @@ TEST_CASE("plan: options") {
   with(LATILE_BAD_ARGUMENT, "given twice", {{"n", "1"}, {"n", "2"}});
   with(LATILE_BAD_ARGUMENT, "grouped or tiled", {{"head_map", "mixed"}});
   with(LATILE_BAD_ARGUMENT, "auto, 16, 32 or 64", {{"chunk_size", "48"}});
+  with(LATILE_BAD_ARGUMENT, "option reverse is 'backwards'; it takes true or false", {{"reverse", "backwards"}});
   with(LATILE_BAD_ARGUMENT, "host_isa is 'sse2'", {{"host_isa", "sse2"}});
   with(LATILE_BAD_ARGUMENT, "tensor 'weights' is required", {{"weighted", "true"}});
 }
@@ -119,6 +120,10 @@ TEST_CASE("plan: dimensions") {
   with(LATILE_BAD_ARGUMENT, "no dimension 'KK', did you mean 'K'?", 4, {"KK", 8, 8});
   with(LATILE_BAD_ARGUMENT, "dimension T is given twice", 4, {"T", 1, 1});
   with(LATILE_BAD_ARGUMENT, "dimension B is not given", 4, {"slots", 1, 1});
+  with(LATILE_BAD_ARGUMENT, "S.every is given without 'S.history'", 6, {"S.every", 16, 16});
+  with(LATILE_BAD_SHAPE, "S.every has the range 16 to 32", 6, {"S.every", 16, 32});
+  with(LATILE_BAD_SHAPE, "S.every is 0, below the limit of 1", 6, {"S.every", 0, 0});
+  with(LATILE_BAD_ARGUMENT, "no dimension 'S.ever', did you mean 'S.every'?", 6, {"S.ever", 16, 16});
   refuse_plan(LATILE_BAD_ARGUMENT, "dimension H is not given", [](auto& d) { d.dim_count = 0; });
 }
 
@@ -140,7 +145,14 @@ TEST_CASE("plan: tensors") {
   with(LATILE_BAD_TYPE, "'S.initial' is f16", 4, [](auto& t) { t.type = LATILE_F16; });
   with(LATILE_BAD_ARGUMENT, "no tensor 'qq' with these options, did you mean 'q'?", 0, [](auto& t) { t.name = "qq"; });
   with(LATILE_BAD_ARGUMENT, "'S' is a state", 4, [](auto& t) { t.name = "S"; });
-  with(LATILE_UNSUPPORTED, "histories", 4, [](auto& t) { t.name = "S.history"; });
+  with(LATILE_BAD_ARGUMENT, "'S.history' and 'S.history_index' belong together; 'S.history_index' is missing", 4,
+       [](auto& t) { t.name = "S.history"; });
+  with(LATILE_BAD_ARGUMENT, "S.states is not given; tensor 'S.history_index' has so many columns", 4,
+       [](auto& t) { t = {"S.history_index", LATILE_I32, 0, nullptr, 0, 0}; });
+  with(LATILE_BAD_ARGUMENT, "no state has an initial_index for it to choose from", 4,
+       [](auto& t) { t = {"accepted", LATILE_I32, 0, nullptr, 0, 0}; });
+  with(LATILE_BAD_TYPE, "'accepted' is f32; it takes i32 or i64", 4,
+       [](auto& t) { t = {"accepted", LATILE_F32, 0, nullptr, 0, 0}; });
   with(LATILE_BAD_ARGUMENT, "'o' is given twice", 0, [](auto& t) { t.name = "o"; });
   with(LATILE_BAD_ARGUMENT, "'q' is required", 0, [](auto& t) {
     t.name = "g";
@@ -218,6 +230,62 @@ TEST_CASE("run: contents of cu_seqlens and index tensors") {
   refuse_run(
       LATILE_BAD_SHAPE, "sequence 0 reads slot 2, which sequence 2 writes", [](auto& p, auto&) { p.narrow[0][0] = 2; },
       [](Problem& p) { p.slots = 4, p.initial_index = {0, 1, 2}, p.final_index = {0, 1, 2}, p.in_place = true; });
+}
+
+namespace {
+
+/// Three sequences of 40 tokens that keep states in the pool that they start from.
+void keep_history(Problem& p) {
+  p.T = 40, p.slots = 12, p.states = 3, p.final = false, p.in_place = true;
+  p.initial_index = {9, 10, 11}, p.history_index = {0, 1, -5, 2, -1, 99, 4, 5, 6};
+}
+void accept_some(Problem& p) {
+  keep_history(p);
+  p.accepted = {1, 2, 3}, p.initial_index = {9, -7, -7, -7, 10, 77, -7, 77, 11};
+}
+
+}  // namespace
+
+TEST_CASE("plan: history states") {
+  const auto refused = [](const std::string& part, const std::function<void(Problem&)>& set, const char* mode) {
+    Context context(1, "");
+    Problem p;
+    p.initial = true;
+    keep_history(p);
+    set(p);
+    p.make();
+    PlanDescription description("toy", mode);
+    p.describe(description);
+    CHECK_THROWS_WITH(Plan(context, description), doctest::Contains(part.c_str()));
+  };
+  refused("S.every is 24, which is no multiple of 16", [](Problem& p) { p.every = 24; }, "prefill");
+  refused(
+      "S.every is 16, which is no multiple of 32", [](Problem& p) { p.options = {{"chunk_size", "32"}}; }, "prefill");
+  refused("mode step keeps no history", [](Problem& p) { p.T = 1; }, "step");
+  refused(
+      "mode step takes one token, which has no order", [](Problem& p) { p.options = {{"reverse", "true"}}; }, "step");
+}
+
+TEST_CASE("run: slots of histories and accepted counts") {
+  const auto history = [](const std::string& part, const std::function<void(Problem&)>& spoil) {
+    refuse_run(LATILE_BAD_SHAPE, part, [&](auto& p, auto&) { spoil(p); }, keep_history);
+  };
+  history("S.history_index[1, 0] is 12; slots are 0 to 11", [](Problem& p) { p.narrow[3][3] = 12; });
+  history("S.history_index[0, 1] is -2", [](Problem& p) { p.narrow[3][1] = -2; });
+  history("S.history_index sends sequences 0 and 2 to one slot, 1", [](Problem& p) { p.narrow[3][7] = 1; });
+  history("sends two states of sequence 2 to one slot, 4", [](Problem& p) { p.narrow[3][7] = 4; });
+  history("sequence 1 reads slot 5, which sequence 2 writes", [](Problem& p) { p.narrow[0][1] = 5; });
+  refuse_run(
+      LATILE_BAD_SHAPE,
+      "sequence 0 has 40 tokens, so 2 history states of S 16 tokens apart, but S.history_index has 1 columns",
+      [](auto&, auto&) {}, [](Problem& p) { keep_history(p), p.states = 1, p.history_index = {0, 1, 2}; });
+  const auto accepted = [](const std::string& part, const std::function<void(Problem&)>& spoil) {
+    refuse_run(LATILE_BAD_SHAPE, part, [&](auto& p, auto&) { spoil(p); }, accept_some);
+  };
+  accepted("accepted[1] is 0; it is 1 to 3, the columns of S.initial_index", [](Problem& p) { p.narrow[4][1] = 0; });
+  accepted("accepted[2] is 4", [](Problem& p) { p.narrow[4][2] = 4; });
+  accepted("S.initial_index[1, 2] is 77; slots are 0 to 11", [](Problem& p) { p.narrow[4][1] = 3; });
+  accepted("sequence 1 reads slot 4, which sequence 2 writes", [](Problem& p) { p.narrow[0][4] = 4; });
 }
 
 TEST_CASE("run: mode step has one token") {

@@ -113,8 +113,11 @@ bool ToyCompiler::compile(const Specialisation& s, Artifact& artifact, CompileFa
   const auto bound = [&](const char* name) { return s.tensor(name) != nullptr; };
   const bool wide =
       std::any_of(s.tensors.begin(), s.tensors.end(), [](const BoundTensor& t) { return t.type == ElementType::i64; });
-  const int flags = bound("cu_seqlens") + 2 * bound("S.initial") + 4 * bound("S.initial_index") + 8 * bound("S.final") +
-                    16 * bound("S.final_index") + 32 * wide + 64 * s.tiled_heads;
+  // Plans with states on the way are there to be refused.
+  const bool runs = !bound("S.history") && !bound("accepted");
+  const int all = bound("cu_seqlens") + 2 * bound("S.initial") + 4 * bound("S.initial_index") + 8 * bound("S.final") +
+                  16 * bound("S.final_index") + 32 * wide + 64 * s.tiled_heads;
+  const int flags = runs ? all : bound("cu_seqlens");
   KernelFacts kernel;
   kernel.symbol = defect == "no symbol" ? "nothing" : "toy_scan_" + std::to_string(flags);
   kernel.grid = {"N", "HV"};
@@ -122,7 +125,7 @@ bool ToyCompiler::compile(const Specialisation& s, Artifact& artifact, CompileFa
   for (const char* name : {"q", "k", "v"}) kernel.views.push_back({name, 4});
   for (const auto& [name, rank] : {std::pair("S.initial", 4), std::pair("S.initial_index", 1), std::pair("S.final", 4),
                                    std::pair("S.final_index", 1)})
-    if (bound(name)) kernel.views.push_back({name, rank});
+    if (bound(name) && runs) kernel.views.push_back({name, rank});
   kernel.views.push_back({"o", 4});
   kernel.dims = {"T", "N", "H", "HV", "K", "V"};
   if (defect == "unknown dim") kernel.dims.push_back("Q");
@@ -176,9 +179,16 @@ void Problem::make() {
   if (!initial_index.empty()) add_index("S.initial_index", 0, initial_index);
   if (final) add("S.final", in_place ? S0.data() : S1.data());
   if (!final_index.empty()) add_index("S.final_index", 1, final_index);
+  if (!history_index.empty()) {
+    add("S.history", in_place ? S0.data() : S1.data());
+    add_index("S.history_index", 3, history_index);
+  }
+  if (!accepted.empty()) add_index("accepted", 4, accepted);
   if (!borders.empty()) add_index("cu_seqlens", 2, borders);
   dims = {H, HV, K, V, B, T, sequences()};
   if (slots > 0) dims.push_back(slots);
+  if (states > 0) dims.push_back(states);
+  if (!history_index.empty()) dims.push_back(every);
   strides = {T * H * (K + 4), H * (K + 4), K + 4};
   reference();
   kept_o = o;
@@ -190,10 +200,12 @@ void Problem::describe(api::PlanDescription& d) const {
   d.dim("H", 1, 64).dim("HV", HV / H, 64 * (HV / H)).dim("K", K).dim("V", V);
   d.dim("B", 0, many).dim("T", 0, many).dim("N", 0, many);
   if (slots > 0) d.dim("slots", 0, many);
+  if (states > 0) d.dim("S.states", 1, many);
+  if (!history_index.empty()) d.dim("S.every", every);
   if (tiled) d.option("head_map", "tiled");
   for (const auto& [name, value] : options) d.option(name, value);
   for (const std::string& name : names) {
-    const bool index = name == "cu_seqlens" || name.ends_with("_index");
+    const bool index = name == "cu_seqlens" || name == "accepted" || name.ends_with("_index");
     d.tensor(name,
              !index       ? LATILE_F32
              : wide_index ? LATILE_I64

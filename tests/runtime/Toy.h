@@ -40,6 +40,9 @@ struct Problem {
   std::vector<std::int64_t> borders;  ///< ragged when not empty
   bool initial = false, final = false, wide_index = false, in_place = false, tiled = false;
   std::vector<std::int64_t> initial_index, final_index;
+  /// A history of S, in the memory of the states when in_place; with `accepted`, initial_index has `states` columns.
+  std::vector<std::int64_t> history_index, accepted;
+  std::int64_t states = 0, every = 16;
   std::vector<std::pair<std::string, std::string>> options;
 
   void make();
@@ -57,8 +60,8 @@ struct Problem {
   std::vector<void*> data;
   std::vector<std::int64_t> dims, strides;
   std::vector<float> q, k, v, o, S0, S1, expected_o, expected_final;
-  std::vector<std::int32_t> narrow[3];
-  std::vector<std::int64_t> wide[3];
+  std::vector<std::int32_t> narrow[5];
+  std::vector<std::int64_t> wide[5];
   std::size_t at(const std::string& name) const;  ///< index into names
 
 private:

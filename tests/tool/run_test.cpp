@@ -19,7 +19,8 @@ struct Files {
   std::vector<std::string> words{"run", op};
   Files(const Folder& f, const Problem& p, bool v_first = false) : folder(f) {
     for (const Problem::Entry& e : p.entries) {
-      if (e.role == Problem::Role::output || e.role == Problem::Role::final) continue;
+      if (e.role == Problem::Role::output || e.role == Problem::Role::final || e.role == Problem::Role::history)
+        continue;
       HostTensor t = e.tensor;
       if (v_first && e.role == Problem::Role::initial) {
         const std::size_t r = t.shape.size();
@@ -108,6 +109,21 @@ TEST_CASE("run gives what the interpreter gives") {
     CHECK_MESSAGE(o.code == 0, o.err);
     CHECK(error(folder.file("o.npy"), meaning(c, p).at("o")) < 1e-5);
     CHECK(error(folder.file("s.npy"), meaning(c, p).at("S.final")) < 1e-5);
+  }
+  SUBCASE("from the last token, starting from accepted states, keeping those of chunks") {
+    c = small(States::pool);
+    c.ragged_bits = 32, c.reversed = true, c.every = 16, c.accepted = true;
+    Problem p = problem(c, {40, 0, 16});
+    std::vector<std::byte>& kept = p.find("S.history")->tensor.bytes;
+    std::fill(kept.begin(), kept.end(), std::byte{0});
+    const Files files(folder, p);
+    const Outcome o = files.run({"--option", "reverse=true", "--every", "16", "--out",
+                                 "S.history=" + folder.file("h.npy"), "--out", "S.final=" + folder.file("s.npy")});
+    CHECK_MESSAGE(o.code == 0, o.err);
+    CHECK(error(folder.file("o.npy"), meaning(c, p).at("o")) < 1e-5);
+    CHECK(error(folder.file("h.npy"), meaning(c, p).at("S.history")) < 1e-5);
+    CHECK(error(folder.file("s.npy"), meaning(c, p).at("S.final")) < 1e-5);
+    CHECK(has(files.run({"--out", "S.history=" + folder.file("h.npy")}).err, "add --every NUMBER"));
   }
   SUBCASE("everything in .safetensors files") {
     const Problem p = problem(c, {7, 0, 23}, ElementType::bf16);

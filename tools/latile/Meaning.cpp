@@ -19,6 +19,7 @@ Specialisation specialisation_of(const std::string& op, const Case& c, const Pro
   s.extents = p.extents;
   s.head_ratio = c.ratio;
   s.tiled_heads = c.tiled_heads;
+  s.reversed = c.reversed;
   s.io = io;
   s.chunk = c.chunk;
   s.isa = HostIsa::native();
@@ -26,6 +27,7 @@ Specialisation specialisation_of(const std::string& op, const Case& c, const Pro
     BoundTensor bound{e.tensor.name, e.tensor.type, -1};
     for (std::size_t d = 0; d < e.tensor.strides.size(); ++d)
       if (e.tensor.strides[d] == 1) bound.unit = static_cast<int>(d);
+    if (e.role == Problem::Role::history) s.every[e.carry] = c.every;
     s.tensors.push_back(std::move(bound));
   }
   return s;
@@ -74,7 +76,8 @@ Values Meaning::run(const Problem& p, bool float64) const {
   written.reserve(p.entries.size());
   for (const Problem::Entry& e : p.entries) {
     const HostTensor& from = e.tensor;
-    const bool output = e.role == Problem::Role::output || e.role == Problem::Role::final;
+    const bool output =
+        e.role != Problem::Role::input && e.role != Problem::Role::index && e.role != Problem::Role::initial;
     // The interpreter takes one kind of pointer; what it may only read stays untouched.
     void* data = const_cast<std::byte*>(from.bytes.data());
     if (!output) {

@@ -74,10 +74,20 @@ private:
     else
       p.dims.insert(p.dims.end(), {{"B", p.sequences}, {"T", p.rows}});
     if (pooled()) p.dims.emplace_back("slots", slots());
+    for (const TensorInfo& t : info.tensors) {
+      if (t.kind != TensorInfo::Kind::carry) continue;
+      if (c.every) p.dims.emplace_back(t.name + ".every", c.every);
+      if (c.every || c.accepted) p.dims.emplace_back(t.name + ".states", columns());
+    }
   }
 
   bool pooled() const { return c.states == States::pool || c.states == States::in_place; }
-  std::int64_t slots() const { return p.sequences + 3; }
+  std::int64_t slots() const { return p.sequences * (1 + columns()) + 3; }
+  /// Of a table of slots: one more than the history states of the longest sequence.
+  std::int64_t columns() const {
+    const std::int64_t longest = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+    return c.every ? longest / c.every + 1 : c.accepted ? 3 : 0;
+  }
   /// The size of a dim, which may be a product like "K*K".
   std::int64_t extent(const std::string& dim) const {
     const auto found = named.find(dim);
@@ -102,6 +112,12 @@ private:
 
   void add(const std::string& name) {
     if (name == "cu_seqlens") return borders();
+    if (name == "accepted") {
+      HostTensor x(name, c.index_bits == 32 ? ElementType::i32 : ElementType::i64, {p.sequences});
+      for (std::int64_t n = 0; n < p.sequences; ++n) x.set(n, static_cast<double>(1 + n % columns()));
+      p.entries.push_back({Problem::Role::index, "", std::move(x)});
+      return;
+    }
     const std::size_t dot = name.rfind('.');
     if (dot != std::string::npos) return state(name.substr(0, dot), name.substr(dot + 1));
     const TensorInfo& t = *info.tensor(name);
@@ -232,6 +248,7 @@ private:
 
   void state(const std::string& carry, const std::string& part) {
     const std::string name = carry + "." + part;
+    if (part == "history_index" || (part == "initial_index" && c.accepted)) return table(carry, name);
     if (part.ends_with("_index")) {
       HostTensor x(name, c.index_bits == 32 ? ElementType::i32 : ElementType::i64, {p.sequences});
       // Slots in another order than sequences; one sequence starts from nothing, another leaves nothing behind.
@@ -249,9 +266,12 @@ private:
     const std::size_t rank = shape.size();
     const bool matrix = rank >= 3 && !head(t.dims[t.dims.size() - 2]);
     if (c.state_v_first && matrix) strides[rank - 2] = 1, strides[rank - 1] = shape[rank - 2];
-    HostTensor x(name, c.state_type, shape, strides);
+    HostTensor x(name, t.type == Type::f32 ? ElementType::f32 : c.state_type, shape, strides);
     x.poison();
     const bool given = part == "initial";
+    const Problem::Role role = given             ? Problem::Role::initial
+                               : part == "final" ? Problem::Role::final
+                                                 : Problem::Role::history;
     if (given || pooled()) {
       // One stream for both, so that a pool in place starts from the same numbers under either name.
       Draw draw(seed, carry);
@@ -261,7 +281,16 @@ private:
       }
       if (matrix && t.dims[t.dims.size() - 2] == t.dims.back()) make_definite(x);
     }
-    p.entries.push_back({given ? Problem::Role::initial : Problem::Role::final, carry, std::move(x)});
+    p.entries.push_back({role, carry, std::move(x)});
+  }
+
+  /// Slots behind those of the other indices, and a state of each sequence that is nobody's.
+  void table(const std::string& carry, const std::string& name) {
+    HostTensor x(name, c.index_bits == 32 ? ElementType::i32 : ElementType::i64, {p.sequences, columns()});
+    for (std::int64_t n = 0; n < p.sequences; ++n)
+      for (std::int64_t m = 0; m < columns(); ++m)
+        x.set(n * columns() + m, m % 3 == 1 ? -1.0 : static_cast<double>(m * p.sequences + n));
+    p.entries.push_back({Problem::Role::index, carry, std::move(x)});
   }
 
   /// A state over [K, K] may be a Gram matrix: symmetric and positive definite, eigenvalues around 1.
@@ -314,7 +343,9 @@ std::vector<std::string> bound_tensors(const OperatorInfo& info, const Case& c) 
       names.push_back(t.name + ".final");
       if (pooled) names.push_back(t.name + ".final_index");
     }
+    if (c.every) names.insert(names.end(), {t.name + ".history", t.name + ".history_index"});
   }
+  if (c.accepted) names.emplace_back("accepted");
   if (c.ragged_bits) names.push_back("cu_seqlens");
   return names;
 }

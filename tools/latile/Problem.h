@@ -7,7 +7,7 @@
 namespace latile {
 
 struct Problem {
-  enum class Role : std::uint8_t { input, index, output, initial, final };
+  enum class Role : std::uint8_t { input, index, output, initial, final, history };
   struct Entry {
     Role role;
     std::string carry;  ///< for states and indices

@@ -16,9 +16,12 @@ struct Options {
   std::vector<std::string> in, out, options, scalars;
   std::string device = "host";
   int threads = -1;
+  std::int64_t every = 0;
 };
 
-bool is_index(const std::string& name) { return name.ends_with("_index") || name == "cu_seqlens"; }
+bool is_index(const std::string& name) {
+  return name.ends_with("_index") || name == "cu_seqlens" || name == "accepted";
+}
 
 class Run {
 public:
@@ -27,6 +30,7 @@ public:
   void execute() {
     settings();
     read();
+    histories();
     allocate();
     PlanRequest request;
     request.op = o.op;
@@ -63,13 +67,14 @@ private:
     for (const std::string& s : o.options) options.push_back(split_pair(s, "--option"));
     std::vector<std::pair<std::string, std::string>> own;
     for (const auto& option : options)
-      if (option.first != "head_map" && option.first != "chunk_size" && option.first != "host_isa")
+      if (option.first != "head_map" && option.first != "chunk_size" && option.first != "host_isa" &&
+          option.first != "reverse")
         own.push_back(option);
     info = describe(row, own);
     for (const std::string& s : o.out) {
       auto [name, file] = split_pair(s, "--out");
       const TensorInfo* t = declared(name);
-      if (!t || !(t->kind == TensorInfo::Kind::output || name.ends_with(".final")))
+      if (!t || !(t->kind == TensorInfo::Kind::output || name.ends_with(".final") || name.ends_with(".history")))
         throw UserError(
             fmt::format("{} gives no tensor '{}'; it gives {}", o.op, name, fmt::join(given_names(true), ", ")));
       if (!outputs.emplace(name, tensor_file(file, name)).second)
@@ -97,19 +102,24 @@ private:
     if (!t || (t->kind == TensorInfo::Kind::carry) != (dot != std::string::npos)) return nullptr;
     if (dot == std::string::npos) return t;
     const std::string part = name.substr(dot + 1);
-    return part == "initial" || part == "final" || part == "initial_index" || part == "final_index" ? t : nullptr;
+    for (const char* known : {"initial", "final", "history", "initial_index", "final_index", "history_index"})
+      if (part == known) return t;
+    return nullptr;
   }
   std::vector<std::string> given_names(bool written) const {
     std::vector<std::string> names;
     for (const TensorInfo& t : info.tensors) {
       if (t.kind == TensorInfo::Kind::carry) {
-        names.push_back(t.name + (written ? ".final" : ".initial"));
-        if (!written) names.push_back(t.name + ".initial_index"), names.push_back(t.name + ".final_index");
+        if (written)
+          names.insert(names.end(), {t.name + ".final", t.name + ".history"});
+        else
+          for (const char* part : {".initial", ".initial_index", ".final_index", ".history_index"})
+            names.push_back(t.name + part);
       } else if ((t.kind == TensorInfo::Kind::output) == written) {
         names.push_back(t.name);
       }
     }
-    if (!written) names.push_back("cu_seqlens");
+    if (!written) names.insert(names.end(), {"accepted", "cu_seqlens"});
     return names;
   }
 
@@ -117,7 +127,9 @@ private:
     for (const std::string& s : o.in) {
       auto [name, file] = split_pair(s, "--in");
       const TensorInfo* t = declared(name);
-      const bool ok = name == "cu_seqlens" || (t && t->kind != TensorInfo::Kind::output && !name.ends_with(".final"));
+      const bool ok =
+          name == "cu_seqlens" || name == "accepted" ||
+          (t && t->kind != TensorInfo::Kind::output && !name.ends_with(".final") && !name.ends_with(".history"));
       if (!ok)
         throw UserError(
             fmt::format("{} reads no tensor '{}'; it reads {}", o.op, name, fmt::join(given_names(false), ", ")));
@@ -148,8 +160,11 @@ private:
   /// Axes of a tensor, in the order of its shape: dims by name; "T" may stand for several rows.
   std::vector<std::string> axes(const std::string& name) const {
     if (name == "cu_seqlens") return {"N + 1"};
-    if (is_index(name)) return {"N"};
+    if (name == "accepted") return {"N"};
     const TensorInfo& t = *declared(name);
+    if (name.ends_with(".history_index") || (name.ends_with(".initial_index") && has("accepted")))
+      return {"N", t.name + ".states"};
+    if (is_index(name)) return {"N"};
     std::vector<std::string> list;
     if (t.kind == TensorInfo::Kind::carry)
       list = {has(name + "_index") || pooled(t.name) ? "slots" : "N"};
@@ -158,7 +173,29 @@ private:
     list.insert(list.end(), t.dims.begin(), t.dims.end());
     return list;
   }
-  bool pooled(const std::string& carry) const { return has(carry + ".initial_index") || has(carry + ".final_index"); }
+  bool pooled(const std::string& carry) const {
+    return has(carry + ".initial_index") || has(carry + ".final_index") || has(carry + ".history_index");
+  }
+
+  /// Histories that are asked for: the tokens between their states, and slots enough where no pool says how many.
+  void histories() {
+    std::int64_t slots = 0;
+    for (const TensorInfo& t : info.tensors) {
+      if (t.kind != TensorInfo::Kind::carry || !outputs.contains(t.name + ".history")) continue;
+      if (!has(t.name + ".history_index"))
+        throw UserError(fmt::format("{} needs the tensor '{}.history_index' for '{}.history': add --in "
+                                    "{}.history_index=FILE",
+                                    o.op, t.name, t.name, t.name));
+      if (o.every < 1)
+        throw UserError(fmt::format("{}: '{}.history' needs the tokens between two of its states: add --every NUMBER",
+                                    o.op, t.name));
+      size(t.name + ".every", o.every, "--every", "");
+      const HostTensor& index = tensor(t.name + ".history_index");
+      for (std::int64_t i = 0; i < index.count(); ++i)
+        slots = std::max(slots, static_cast<std::int64_t>(index.get(i)) + 1);
+    }
+    if (slots != 0) sizes.emplace("slots", slots);
+  }
 
   void bind(HostTensor& x) {
     const std::vector<std::string> names = axes(x.name);
@@ -218,21 +255,27 @@ private:
     for (const TensorInfo& t : info.tensors)
       if (t.kind == TensorInfo::Kind::sequence && t.type == Type::io && has(t.name)) io = tensor(t.name).type;
     for (const TensorInfo& t : info.tensors) {
-      const bool state = t.kind == TensorInfo::Kind::carry;
-      const std::string name = state ? t.name + ".final" : t.name;
-      if (t.kind != TensorInfo::Kind::output && !(state && outputs.contains(name))) continue;
-      std::vector<std::int64_t> shape;
-      for (const std::string& axis : axes(name)) shape.push_back(extent(axis));
-      HostTensor x(name, state ? ElementType::f32 : io, shape);
-      if (state && has(t.name + ".initial")) {  // a pool keeps what no sequence writes
-        x = tensor(t.name + ".initial");
-        x.name = name;
-      } else if (state && o.layout == "vk" && state_matrix(name)) {
-        const std::size_t r = shape.size();
-        x.strides[r - 2] = 1, x.strides[r - 1] = shape[r - 2];
-      }
-      tensors.push_back(std::move(x));
+      if (t.kind == TensorInfo::Kind::carry && outputs.contains(t.name + ".history"))
+        allocate(t, t.name + ".history", io);
+      const std::string name = t.kind == TensorInfo::Kind::carry ? t.name + ".final" : t.name;
+      if (t.kind == TensorInfo::Kind::output || (t.kind == TensorInfo::Kind::carry && outputs.contains(name)))
+        allocate(t, name, io);
     }
+  }
+
+  void allocate(const TensorInfo& t, const std::string& name, ElementType io) {
+    const bool state = t.kind == TensorInfo::Kind::carry;
+    std::vector<std::int64_t> shape;
+    for (const std::string& axis : axes(name)) shape.push_back(extent(axis));
+    HostTensor x(name, state ? ElementType::f32 : io, shape);
+    if (state && name.ends_with(".final") && has(t.name + ".initial")) {  // a pool keeps what no sequence writes
+      x = tensor(t.name + ".initial");
+      x.name = name;
+    } else if (state && o.layout == "vk" && state_matrix(name)) {
+      const std::size_t r = shape.size();
+      x.strides[r - 2] = 1, x.strides[r - 1] = shape[r - 2];
+    }
+    tensors.push_back(std::move(x));
   }
 
   bool has(const std::string& name) const {
@@ -280,7 +323,10 @@ void add_run(CLI::App& app, int& code) {
   sub->add_option("--out", o->out,
                   "NAME=FILE: a tensor to write, such as o=o.npy or S.final=s.safetensors:s0; several may share a "
                   ".safetensors file");
-  sub->add_option("--option", o->options, "NAME=VALUE: an option of the operator, or head_map, chunk_size, host_isa");
+  sub->add_option("--option", o->options,
+                  "NAME=VALUE: an option of the operator, or head_map, reverse, chunk_size, host_isa");
+  sub->add_option("--every", o->every, "Tokens between two states of each history that is written, as S.history")
+      ->check(CLI::PositiveNumber);
   sub->add_option("--scalar", o->scalars, "NAME=NUMBER: a run-time scalar; the others keep their defaults");
   sub->add_option("--mode", o->mode, "prefill, recurrent, or step (one token a sequence)")
       ->check(CLI::IsMember({"prefill", "recurrent", "step"}))
