@@ -122,6 +122,7 @@ Window& Window::operator=(Arg a) {
   };
   if (d.kind != Kind::output && d.kind != Kind::carry)
     return wrong("'" + d.name + "' is an input and cannot be written");
+  if (r.in_kernel()) (d.kind == Kind::carry ? r.bodies.back().carries : r.bodies.back().outputs)[id] = y;
   if (!fits(*this)) return *this;
   for (int node : r.open_nodes)
     if (r.nodes[node].op != Op::columns || r.nodes[node].n != 0)
@@ -133,8 +134,6 @@ Window& Window::operator=(Arg a) {
   if (d.kind == Kind::carry && (!last || rows.extent != d.shape.r))
     return wrong("carry '" + d.name + "' is written by a kernel over last(" + r.extents[d.shape.r] + ")");
   if (d.kind == Kind::output && last) return wrong("output '" + d.name + "' is written by a kernel over rows()");
-  Body& b = r.bodies.back();
-  (d.kind == Kind::carry ? b.carries : b.outputs)[id] = y;
   if (n.poison) return *this;
   bool fits_rows = n.shape.r == want.r || n.shape.r == 0, fits_cols = n.shape.c == want.c || n.shape.c == 0;
   if (!fits_rows || !fits_cols)

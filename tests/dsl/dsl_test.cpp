@@ -159,18 +159,32 @@ void everything(Operator& op) {
     S = S + dot(repeat_rows(p, n).T(), v) + outer(kn, last(v)) / (1 + softplus(colsum(p).col()));
     z = last_valid(p) + stop_gradient(rsqrt(z)) - kn;
     Tile T = inverse_unit_lower(-A * decay(rowsum(G), rowsum(G), strict));
-    W = W + exp2(last(rowsum(G))) * dot(kron_rows(q).T(), dot(T, dot(q, S)));
+    Tile levels = lookup(A, Table::fenwick, c.count()) * rowsum(kron_rows(q, q * c.iota(K)));
+    W = W + exp2(last(rowsum(G))) * dot(kron_rows(q).T(), dot(T + levels, dot(q, S)));
   });
 }
 void window(Operator& op) {
-  auto [N, D] = op.dims("N", "D");
-  auto x = op.input("x", {N, D}), w = op.input("w", {D});
-  auto y = op.result("y", {N, D});
-  auto eps = op.scalar("eps", 1e-5);
+  auto [D, W] = op.dims("D", "W");
+  auto x = op.sequence("x", {D});
+  auto w = op.param("w", {W, D}, Type::any), u = op.param("u", {D});
+  auto y = op.output("y", {D});
+  auto h = op.carry("h", {W, D});
+  op.reference([&](Token) {
+    h = next(h, x);
+    y = floor(colsum(w * h)) * u;
+  });
   op.kernel([&](Kernel k) {
-    Block i = k.grid(N, 16);
-    Tile X = x(i, D);
-    y(i, D) = X * rsqrt(rowmean(X * X) + eps) * w(D);
+    Rows i = k.rows();
+    Tile most = k.rowmax(D, [&](Columns j) { return x(i - 2, j); });
+    Tile mean = k.rowmean(D, [&](Columns j) { return x(i, j) + 1; }), all = rowsum(x(i));
+    k.columns(D, [&](Columns j) {
+      Tile z = k.sum(W, [&](Tap t) { return w(t, j) * x(i - t.reversed(), j, h); });
+      y(i, j) = floor(z) * u(j) + (most + mean + all);
+    });
+  });
+  op.kernel([&](Kernel k) {
+    Rows e = k.last(W);
+    h(e) = x(e, h);
   });
 }
 }  // namespace
