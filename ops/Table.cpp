@@ -33,6 +33,7 @@ void l2norm(Operator&);
 void rms_norm(Operator&);
 void causal_conv1d(Operator&);
 void token_shift(Operator&);
+void log_linear_attn(Operator&);
 
 namespace latile {
 namespace {
@@ -75,6 +76,8 @@ std::vector<OperatorRow>& rows() {
       {"l2norm", ::l2norm, "rows of unit length", 0.001, 0.001},
       {"rms_norm", ::rms_norm, "root-mean-square normalisation with weight, gate and residual", 0.001, 0.001},
       {"causal_conv1d", ::causal_conv1d, "a short causal convolution of each channel", 0.001, 0.001},
+      {"log_linear_attn", ::log_linear_attn, "linear attention whose weights depend on the level of a tree over positions",
+       0.004, 0.005},
       {"token_shift", ::token_shift, "each row's difference from the one before", 0.001, 0.001},
   };
   return table;

@@ -188,7 +188,7 @@ void compare(const std::string& op, const Oracle& oracle, const Setting& s) {
   };
   const OperatorInfo info = make(op, s, 1).info;
   if (info.has_reference) check(Mode::recurrent, 37, 0, s.recurrent_bound);
-  if (!info.has_chunk) return;
+  if (!info.has_prefill()) return;
   // Differences of gates after a step of −126 lose digits that the recurrence keeps.
   const std::int64_t full = info.mini_batch ? info.mini_batch : 16;
   for (std::int64_t valid = 1; valid <= full; ++valid) check(Mode::prefill, valid, full, s.chunk_bound);
