@@ -48,6 +48,22 @@ const char* latile_operator_json(const latile_context* context, size_t index) {
   return text;
 }
 
+latile_status latile_bundle_open(latile_context* context, const char* path, latile_error* error) {
+  return guarded(error, [&] {
+    need(context, "context");
+    need(path, "path");
+    context->self->add_bundle(path);
+  });
+}
+
+size_t latile_bundle_count(const latile_context* context) {
+  return context == nullptr ? 0 : context->self->bundles.count();
+}
+
+const char* latile_bundle_json(const latile_context* context, size_t index) {
+  return context == nullptr ? nullptr : context->self->bundle_json(index);
+}
+
 latile_status latile_plan_create(latile_context* context, const latile_plan_desc* desc, latile_plan** plan,
                                  latile_error* error) {
   return guarded(error, [&] {

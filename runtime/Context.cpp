@@ -77,10 +77,11 @@ void Context::say(int level, const std::string& text) const {
 
 int Context::thread_limit() const { return pool.threads() > 1 ? pool.threads() : usable_cpus(); }
 
-Compiler& Context::compiler() const {
-  if (installed == nullptr)
-    fail(LATILE_NO_COMPILER, "no compiler is linked into this program; link liblatile, not the runtime alone");
-  return *installed;
+Compiler& Context::compiler() {
+  if (installed != nullptr) return *installed;
+  if (!bundles.empty()) return bundles;
+  fail(LATILE_NO_COMPILER, "no compiler is linked into this program; open a bundle (latile_bundle_open), or link "
+                           "liblatile and not the runtime alone");
 }
 
 const std::string& Context::operator_json(std::size_t index) {
@@ -92,6 +93,18 @@ const std::string& Context::operator_json(std::size_t index) {
   const std::lock_guard lock(mutex);
   if (!rows[index]) rows[index] = std::move(made);
   return *rows[index];
+}
+
+void Context::add_bundle(const std::string& path) {
+  auto bundle = std::make_shared<const Bundle>(path);
+  const std::lock_guard lock(mutex);
+  bundle_texts.push_back(std::make_unique<std::string>(bundle->text()));
+  bundles.add(std::move(bundle));
+}
+
+const char* Context::bundle_json(std::size_t index) {
+  const std::lock_guard lock(mutex);
+  return index < bundle_texts.size() ? bundle_texts[index]->c_str() : nullptr;
 }
 
 std::shared_ptr<Context::Entry> Context::entry(const std::string& key) {
@@ -145,6 +158,15 @@ Context::Found Context::find(const Specialisation& specialisation, const std::sh
     return why;
   };
 
+  found.source = "bundle";
+  if (std::unique_ptr<Artifact> bundled = bundles.find(specialisation)) {
+    found.stages.push_back({"read bundle", watch.lap()});
+    if (const std::string why = adopt(std::move(*bundled)); !why.empty())
+      fail(LATILE_BAD_FILE, "{}: the code of a bundle cannot be used: {}; write the bundle again", specialisation.op,
+           why);
+    return found;
+  }
+
   const auto from_cache = [&](bool again) {
     found.source = "cache";
     Artifact artifact;
@@ -156,11 +178,12 @@ Context::Found Context::find(const Specialisation& specialisation, const std::sh
       say(LATILE_LOG_WARNING, fmt::format("cache entry {} is ignored: {}", cache.path(key), why));
     return why.empty();
   };
-  if (from_cache(false)) return found;
+  // Without a compiler there is nothing that could vouch for what a cache has.
+  if (installed != nullptr && from_cache(false)) return found;
   // Of processes that start together one compiles, and the others find what it has stored.
-  const CacheLock turn = cache.lock(key);
+  const CacheLock turn = installed != nullptr ? cache.lock(key) : CacheLock();
   found.stages.push_back({"wait for other processes", watch.lap()});
-  if (from_cache(true)) return found;
+  if (installed != nullptr && from_cache(true)) return found;
 
   found.source = "compiler";
   CompileFailure failure;

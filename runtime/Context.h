@@ -1,5 +1,6 @@
 // What plans share: cache, pool, loaded code, the level of the CPU.
 #pragma once
+#include "runtime/Bundle.h"
 #include "runtime/Cache.h"
 #include "runtime/Compiler.h"
 #include "runtime/Failure.h"
@@ -19,7 +20,7 @@ public:
   /// Code for a specialisation and where it came from.
   struct Found {
     std::shared_ptr<const Code> code;
-    const char* source = "";  ///< "memory", "cache", "compiler"
+    const char* source = "";  ///< "memory", "bundle", "cache", "compiler"
     std::string key;          ///< its digest
     std::vector<StageTime> stages;
   };
@@ -30,8 +31,13 @@ public:
 
   const std::vector<std::string>& operators() const { return names; }
   const std::string& operator_json(std::size_t index);
-  /// Throws NO_COMPILER when there is none.
-  Compiler& compiler() const;
+  /// What describes plans: the process's compiler, or without one the context's bundles. Throws NO_COMPILER when there
+  /// is neither.
+  Compiler& compiler();
+  /// Throws BAD_FILE.
+  void add_bundle(const std::string& path);
+  /// Null: no such bundle. Lives as long as the context.
+  const char* bundle_json(std::size_t index);
   void say(int level, const std::string& text) const;
   /// The most threads that a run is shared by: the pool's, or without one what a caller may bring.
   int thread_limit() const;
@@ -42,6 +48,7 @@ public:
 
   const HostIsa isa;
   Pool pool;
+  Bundles bundles;
 
 private:
   /// One key's code; the mutex makes a second plan of the same key wait for the first one's compilation.
@@ -59,6 +66,7 @@ private:
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<Entry>> entries;
   std::vector<std::unique_ptr<std::string>> rows;
+  std::vector<std::unique_ptr<std::string>> bundle_texts;
   bool check_indices;
   std::mutex device_mutex;
   std::map<std::pair<std::int32_t, std::int32_t>, std::shared_ptr<Device>> devices;

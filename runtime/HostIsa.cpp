@@ -88,6 +88,8 @@ bool HostIsa::named(const std::string& wanted, HostIsa& isa) {
   return true;
 }
 
+bool host_includes(const HostIsa& higher, const HostIsa& lower) { return includes(higher.level, lower.level); }
+
 bool host_supports(const HostIsa& isa) { return includes(detected(), isa.level); }
 
 std::string host_isa_complaint() {

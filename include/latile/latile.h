@@ -96,7 +96,9 @@ enum { LATILE_LOG_ERROR = 0, LATILE_LOG_WARNING = 1, LATILE_LOG_INFO = 2 };
 typedef struct latile_context_desc {
   size_t size;
   /* Folder of compiled plans, made when missing. NULL: $LATILE_CACHE_DIR if set, else $XDG_CACHE_HOME/latile, else
-     ~/.cache/latile. "": no cache on disk. A folder that is missing, full or read-only costs time, never a plan.
+     ~/.cache/latile. "": no cache on disk. Processes that need the same plan at the same time wait for the one that
+     compiles it. When the entries have more bytes than $LATILE_CACHE_SIZE (such as 500M or 2G; 0: no limit; default
+     1G), those used longest ago are removed. A folder that is missing, full or read-only costs time, never a plan.
      Entries that are corrupt, foreign, or writable by other users are ignored. */
   const char* cache_dir;
   /* Threads of latile_run on the host, the calling one counted: the context keeps host_threads - 1 of its own. 0 or 1:
@@ -126,6 +128,21 @@ LATILE_API size_t latile_operator_count(const latile_context* context);
 /* The operator's row as a JSON object: name, modes, dims, tensors (with the option that brings them in, if any),
    scalars with their defaults, options with their values. Lives as long as the context. NULL: no such index. */
 LATILE_API const char* latile_operator_json(const latile_context* context, size_t index);
+
+/* ---- bundles: compiled plans in a file, as the command `latile bundle` writes them ----------------------------- */
+
+/* Reads a bundle, from which this context's plans are then made, the bundle opened last first, before the cache is
+   looked into and the compiler asked. In a program without a compiler latile_plan_create takes what the bundles have:
+   the same operator, mode, options, bound tensors, types, inner dimensions and ratio of heads, for this device; on the
+   host the code of the highest level that this CPU has. Header and index are checked now, each kernel's checksum when
+   it is loaded. A bundle is code: open only what you would run. Statuses: BAD_FILE (missing, damaged, or of a version
+   that this library does not read), OUT_OF_MEMORY. */
+LATILE_API latile_status latile_bundle_open(latile_context* context, const char* path, latile_error* error);
+/* Bundles that the context has, in the order in which they were opened. */
+LATILE_API size_t latile_bundle_count(const latile_context* context);
+/* What a bundle has, as a JSON object: file, format, writer, plans (each with op, mode, target, options, dims,
+   head_ratio, io, tensors, kernels, bytes). Lives as long as the context. NULL: no such index. */
+LATILE_API const char* latile_bundle_json(const latile_context* context, size_t index);
 
 /* ---- plan ---------------------------------------------------------------------------------------------------- */
 
@@ -221,8 +238,10 @@ LATILE_API latile_status latile_plan_shape(const latile_plan* plan, size_t tenso
 /* The most threads that can share a run at `dims` and that its workspace has room for; 0 when `dims` are bad. */
 LATILE_API int32_t latile_plan_parts(const latile_plan* plan, const int64_t* dims);
 /* Where the plan's code came from and how long that took, as JSON; lives as long as the plan:
-   {"source": "memory" | "cache" | "compiler", "target": "...", "key": "...", "total_ms": 1.5,
-    "stages": [{"stage": "lookup", "ms": 0.2}, ...]} */
+   {"source": "memory" | "bundle" | "cache" | "compiler", "target": "...", "key": "...", "total_ms": 1.5,
+    "stages": [{"stage": "lookup", "ms": 0.2}, ...], "kernels": [...]}
+   kernels: of a plan on a device, each with name, threads and shared_bytes of a block, registers and local_bytes of a
+   thread. */
 LATILE_API const char* latile_plan_stages(const latile_plan* plan);
 
 /* ---- run ----------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ if(pieces LESS 4)
   message(FATAL_ERROR "only ${pieces} pieces of the example were found in the language guide")
 endif()
 
-foreach(document README.md CONTRIBUTING.md docs/language-guide.md docs/architecture.md docs/command.md docs/host-target.md)
+foreach(document README.md CONTRIBUTING.md docs/language-guide.md docs/architecture.md docs/command.md docs/bundles.md docs/host-target.md)
   file(READ ${SOURCE}/${document} text)
   get_filename_component(folder ${SOURCE}/${document} DIRECTORY)
   string(REPLACE "](" "@(" text "${text}")  # a bracket would join elements of the list

@@ -15,6 +15,8 @@ void add_run(CLI::App&, int& code);
 void add_bench(CLI::App&, int& code);
 void add_compile(CLI::App&, int& code);
 void add_doctor(CLI::App&, int& code);
+void add_bundle(CLI::App&, int& code);
+void add_cache(CLI::App&, int& code);
 
 /// The row of that name; throws UserError that names the nearest one.
 const OperatorRow& operator_named(const std::string&);

@@ -92,6 +92,8 @@ int tool_main(int argc, char** argv) {
   add_bench(app, code);
   add_compile(app, code);
   add_doctor(app, code);
+  add_bundle(app, code);
+  add_cache(app, code);
   try {
     if (argc > 1) need_command(app, argv[1]);
     app.parse(argc, argv);

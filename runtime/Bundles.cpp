@@ -1,0 +1,113 @@
+#include "runtime/Bundle.h"
+#include "runtime/DescribeParts.h"
+#include "runtime/Failure.h"
+#include "runtime/HostIsa.h"
+#include <algorithm>
+#include <fmt/ranges.h>
+#include <mutex>
+
+namespace latile::runtime {
+namespace {
+
+/// Whether these options mean what the description was made for. A value that it does not take is no match.
+bool same_options(const BundleInfo& candidate, const Options& options) {
+  try {
+    check_options(candidate.info, options);
+  } catch (const Failure&) { return false; }
+  return canonical_options(candidate.info, options) == candidate.options;
+}
+
+std::string text(const Options& options) {
+  if (options.empty()) return "the default options";
+  std::vector<std::string> list;
+  for (const auto& [name, value] : options) list.push_back(name + " = " + value);
+  return fmt::format("the options {}", fmt::join(list, ", "));
+}
+
+}  // namespace
+
+void Bundles::add(std::shared_ptr<const Bundle> bundle) {
+  const std::unique_lock lock(mutex);
+  list.push_back(std::move(bundle));
+}
+
+bool Bundles::empty() const { return count() == 0; }
+
+std::size_t Bundles::count() const {
+  const std::shared_lock lock(mutex);
+  return list.size();
+}
+
+std::vector<std::shared_ptr<const Bundle>> Bundles::all() const {
+  const std::shared_lock lock(mutex);
+  return {list.rbegin(), list.rend()};
+}
+
+std::unique_ptr<Artifact> Bundles::find(const Specialisation& wanted) const {
+  const auto bundles = all();
+  if (bundles.empty()) return nullptr;
+  Specialisation s = wanted;
+  std::vector<std::string> levels = {s.isa.level};
+  if (s.device == "host")
+    for (const char* lower : {"avx512bf16", "avx512", "x86-64-v3"}) {
+      HostIsa isa;
+      const bool below = HostIsa::named(lower, isa) && host_includes(s.isa, isa);
+      if (below && s.isa.level != lower) levels.emplace_back(lower);
+    }
+  for (const std::string& level : levels) {
+    s.isa.level = level;
+    const std::string text = s.json();
+    for (const auto& bundle : bundles)
+      if (auto found = bundle->find(text)) return found;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Bundles::operators() const {
+  std::vector<std::string> names;
+  for (const auto& bundle : all())
+    for (const BundleInfo& each : bundle->infos)
+      if (std::find(names.begin(), names.end(), each.info.name) == names.end()) names.push_back(each.info.name);
+  return names;
+}
+
+bool Bundles::describe(const std::string& op, const Options& options, const std::vector<std::string>& bound,
+                       OperatorInfo& info, CompileFailure&) {
+  std::vector<std::string> sorted = bound;
+  std::sort(sorted.begin(), sorted.end());
+  const BundleInfo* near = nullptr;
+  for (const auto& bundle : all())
+    for (const BundleInfo& each : bundle->infos) {
+      if (each.info.name != op) continue;
+      const bool same = same_options(each, options);
+      if (same && each.bound == sorted) {
+        info = each.info;
+        return true;
+      }
+      if (near == nullptr || same) near = &each;
+    }
+  // `near` lies in a bundle of this context, which keeps it.
+  if (near != nullptr && same_options(*near, options))
+    fail(LATILE_NO_COMPILER,
+         "{}: no bundle has a plan with the tensors {}; one has {}; bind these, or write a bundle that has it", op,
+         fmt::join(sorted, ", "), fmt::join(near->bound, ", "));
+  fail(LATILE_NO_COMPILER, "{}: no bundle has a plan with {}; one has {}; write a bundle that has it", op,
+       text(options), near != nullptr ? text(near->options) : "none");
+}
+
+bool Bundles::compile(const Specialisation& wanted, Artifact&, CompileFailure&) {
+  std::vector<std::string> targets, dims;
+  for (const auto& [name, extent] : wanted.extents) dims.push_back(fmt::format("{} = {}", name, extent));
+  for (const auto& bundle : all())
+    for (const BundlePlan& plan : bundle->plans)
+      if (bundle->infos[plan.info].info.name == wanted.op &&
+          std::find(targets.begin(), targets.end(), plan.artifact.target) == targets.end())
+        targets.push_back(plan.artifact.target);
+  fail(LATILE_NO_COMPILER,
+       "{}: no bundle has code for mode {} with {}, {} and this plan's other settings on {}; of this operator there is "
+       "code for {}; write a bundle that has it",
+       wanted.op, name(wanted.mode), fmt::join(dims, ", "), latile::name(wanted.io),
+       wanted.device == "host" ? "host:" + wanted.isa.level : wanted.device, fmt::join(targets, ", "));
+}
+
+}  // namespace latile::runtime
