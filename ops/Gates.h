@@ -1,8 +1,12 @@
 // Pieces of definitions that several operators share: gates and factors computed in the kernel, second keys.
 #pragma once
 #include "latile/dsl.h"
+#include <optional>
 
 namespace latile {
+
+/// Of options that treat the columns of a delta rule's state differently.
+inline constexpr const char* one_inverse_each = "a chunk would need an inverse for each column of the state";
 
 /// Option beta: the factor as it is given, or in the kernel σ of it, or 2σ, which lets eigenvalues go down to −1.
 inline void factor_form(Operator& op, Input beta) {
@@ -34,6 +38,22 @@ inline void promised_gate(Operator& op, Input g) {
   const auto bound = op.number("lower_bound", -5, 0);
   if (safe || bound) g.within(bound ? *bound : -5, 0);
 }
+
+/// Decays beside a scalar one: option key_gate brings in gk for the rows of a state, value_gate gv for its columns.
+struct FurtherDecays {
+  std::optional<Input> gk, gv;
+
+  FurtherDecays(Operator& op, Dim heads, Dim K, Dim V) {
+    if (op.flag("key_gate")) gk.emplace(op.gate("gk", {heads, K}));
+    if (op.flag("value_gate")) gv.emplace(op.gate("gv", {heads, V}));
+  }
+  Tile operator()(Tile S) const {
+    if (gk) S = exp2(*gk).col() * S;
+    return gv ? S * exp2(*gv) : S;
+  }
+  /// Of both gates of the rows together, for a chunk.
+  Tile rows(Arg g) const { return max(*gk + g, -126); }
+};
 
 /// A second key for writing, k x^(−s) with s = r / (1 + |r|), r = ln(A + eps) − c, from a decaying sum of squared keys
 /// A = e^(g_atk) A + beta_atk k². A lives on value heads like S, so that each program owns what it writes back.

@@ -34,6 +34,7 @@ void rms_norm(Operator&);
 void causal_conv1d(Operator&);
 void token_shift(Operator&);
 void log_linear_attn(Operator&);
+void atk(Operator&);
 
 namespace latile {
 namespace {
@@ -79,6 +80,7 @@ std::vector<OperatorRow>& rows() {
       {"log_linear_attn", ::log_linear_attn, "linear attention whose weights depend on the level of a tree over positions",
        0.004, 0.005},
       {"token_shift", ::token_shift, "each row's difference from the one before", 0.001, 0.001},
+      {"atk", ::atk, "keys preconditioned by a decaying sum of their squares", 0.005, 0.005},
   };
   return table;
 }

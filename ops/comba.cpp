@@ -1,4 +1,4 @@
-#include "latile/dsl.h"
+#include "ops/Gates.h"
 using namespace latile;
 
 /// e = Sᵀ p, S = e^g S + k (beta (v − e))ᵀ, o = Sᵀ (scale q): the delta rule with a key p of its own for what it
@@ -28,7 +28,7 @@ void comba(Operator& op) {
     o = scale * dot(q, S);
   });
 
-  if (headwise) return op.no_prefill("a chunk would need an inverse for each column of the state");
+  if (headwise) return op.no_prefill(one_inverse_each);
   op.chunk([&](Chunk) {
     Tile G = cumsum(g), before = cumsum(g, {.exclusive = true}), Gl = last(G);
     Tile T = inverse_unit_lower(beta * dot(erase, k.T()) * decay(before, G, strict));

@@ -1,8 +1,8 @@
 #include "ops/Gates.h"
 using namespace latile;
 
-/// S += k (beta (v − Sᵀ k))ᵀ, o = Sᵀ (scale q). With headwise_beta each value channel has its own beta, for which there
-/// is no chunk form.
+/// S += k (beta (v − Sᵀ k))ᵀ, o = Sᵀ (scale q). With headwise_beta each value channel has its own beta, which only
+/// modes recurrent and step take.
 void delta_rule(Operator& op) {
   auto [H, HV] = op.heads("H", "HV % H");
   auto [K, V] = op.dims("K", "V");
@@ -22,7 +22,7 @@ void delta_rule(Operator& op) {
     S = S + outer(k, factor() * (v - dot(k, S)));
     o = scale * dot(q, S);
   });
-  if (headwise) return;
+  if (headwise) return op.no_prefill(one_inverse_each);
 
   op.chunk([&](Chunk) {
     Tile T = inverse_unit_lower(factor() * dot(k, k.T()));
