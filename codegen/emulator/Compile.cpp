@@ -22,7 +22,8 @@ bool compile_emulated(llvm::Module& module, std::string& shared, std::string& fa
     failure = "emulator: no code for x86-64-v3";
     return false;
   }
-  return host::compile_module(module, isa, shared, failure);
+  // A kernel is run on a few small tensors, so that compiling it takes longer than running it.
+  return host::compile_module(module, isa, shared, failure, true);
 }
 
 }  // namespace latile::emulator

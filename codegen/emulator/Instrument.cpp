@@ -169,6 +169,7 @@ void Instrumenter::kernel(llvm::Function& f) {
     instruction(*i);
     if (!failure_.empty()) return;
   }
+  words_for_bf16(*entry);
   entry->addFnAttr(llvm::Attribute::NoUnwind);
   describe(entry, parameters, warp_size);
 }

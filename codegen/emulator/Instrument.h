@@ -3,6 +3,7 @@
 #include "codegen/emulator/Meanings.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
 #include "llvm/IR/IRBuilder.h"
 #include <map>
 #include <string>
@@ -38,6 +39,7 @@ private:
 
   // Narrow.cpp: bfloat16, which not every CPU has
   bool narrow(llvm::Instruction&);
+  void words_for_bf16(llvm::Function&);
   Ir to_bf16(Ir);  ///< float to nearest
   Ir from_bf16(Ir);
   Ir to_tf32(Ir);

@@ -1,6 +1,8 @@
-// Arithmetic of bfloat16 and the rounding of tf32 on float32 and its bits, the same on every CPU.
+// Arithmetic of bfloat16 and the rounding of tf32 on float32 and its bits, the same on every CPU and without its
+// library.
 #include "codegen/emulator/Instrument.h"
-#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace latile::emulator {
 namespace {
@@ -72,6 +74,58 @@ bool Instrumenter::narrow(llvm::Instruction& i) {
     return false;
   }
   return true;
+}
+
+/// Values that are only moved become 16-bit integers: a bfloat16 that lives across blocks would be widened and rounded
+/// by functions that a CPU's library has and a kernel must not call.
+void Instrumenter::words_for_bf16(llvm::Function& f) {
+  llvm::EliminateUnreachableBlocks(f);
+  llvm::DenseMap<Ir, Ir> words;
+  auto type_of = [&](Ir x) { return like(x->getType(), b_.getInt16Ty()); };
+  auto word = [&](Ir x) -> Ir {
+    if (!is_bf16(x->getType())) return x;
+    if (auto* c = llvm::dyn_cast<llvm::Constant>(x)) return llvm::ConstantExpr::getBitCast(c, type_of(c));
+    return words.lookup(x);
+  };
+  std::vector<llvm::Instruction*> old;
+  llvm::ReversePostOrderTraversal<llvm::Function*> order(&f);
+  for (llvm::BasicBlock* block : order)
+    for (llvm::Instruction& i : *block) {
+      bool narrow = is_bf16(i.getType());
+      for (Ir x : i.operands()) narrow |= is_bf16(x->getType());
+      if (!narrow) continue;
+      b_.SetInsertPoint(&i);
+      Ir value = nullptr;
+      if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&i)) {
+        value = b_.CreateAlignedLoad(type_of(load), load->getPointerOperand(), load->getAlign(), load->isVolatile());
+      } else if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&i)) {
+        b_.CreateAlignedStore(word(store->getValueOperand()), store->getPointerOperand(), store->getAlign(),
+                              store->isVolatile());
+      } else if (auto* phi = llvm::dyn_cast<llvm::PHINode>(&i)) {
+        value = b_.CreatePHI(type_of(phi), phi->getNumIncomingValues());
+      } else if (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(&i)) {
+        value = b_.CreateBitCast(word(cast->getOperand(0)), is_bf16(i.getType()) ? type_of(&i) : i.getType());
+      } else if (llvm::isa<llvm::SelectInst, llvm::InsertElementInst, llvm::ExtractElementInst, llvm::ShuffleVectorInst,
+                           llvm::FreezeInst>(i)) {
+        llvm::Instruction* same = i.clone();
+        for (llvm::Use& use : same->operands()) use.set(word(use.get()));
+        same->mutateType(type_of(&i));
+        value = b_.Insert(same);
+      } else {
+        return fail(i, llvm::Twine(i.getOpcodeName()) + " of bfloat16 is not emulated");
+      }
+      if (value && is_bf16(i.getType()))
+        words[&i] = value;
+      else if (value)
+        i.replaceAllUsesWith(value);
+      old.push_back(&i);
+    }
+  for (llvm::Instruction* i : old)
+    if (auto* phi = llvm::dyn_cast<llvm::PHINode>(i))
+      for (unsigned n = 0; n < phi->getNumIncomingValues(); ++n)
+        llvm::cast<llvm::PHINode>(words[i])->addIncoming(word(phi->getIncomingValue(n)), phi->getIncomingBlock(n));
+  for (llvm::Instruction* i : old) i->dropAllReferences();
+  for (llvm::Instruction* i : old) i->eraseFromParent();
 }
 
 }  // namespace latile::emulator

@@ -22,8 +22,9 @@ struct Texts {
 /// fault of the compiler, described in `failure`. `texts` may be null.
 bool compile_host(mlir::ModuleOp, const HostIsa&, Artifact&, std::string& failure, Texts* texts);
 
-/// Optimises, compiles and links a module of LLVM IR whose functions follow no convention of ours.
-bool compile_module(llvm::Module&, const HostIsa&, std::string& shared, std::string& failure);
+/// Optimises, compiles and links a module of LLVM IR whose functions follow no convention of ours. `quick`: several
+/// times faster, into slower code.
+bool compile_module(llvm::Module&, const HostIsa&, std::string& shared, std::string& failure, bool quick = false);
 
 /// Links one relocatable object into a shared object, in this process. Any undefined symbol is an error.
 bool link_shared(const std::string& object, std::string& shared, std::string& failure);

@@ -29,7 +29,8 @@ const char* processor(const HostIsa& isa) {
   return isa.level == "avx512" ? "skylake-avx512" : "x86-64-v3";
 }
 
-std::unique_ptr<llvm::TargetMachine> target_machine(const HostIsa& isa, std::string& failure) {
+std::unique_ptr<llvm::TargetMachine> target_machine(const HostIsa& isa, std::string& failure,
+                                                    llvm::CodeGenOptLevel level = llvm::CodeGenOptLevel::Default) {
   static bool once = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -43,7 +44,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const HostIsa& isa, std::str
   if (!target) return nullptr;
   llvm::TargetOptions options;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, processor(isa), "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, processor(isa), "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
 }
 
 void set_attributes(llvm::Module& module, const llvm::TargetMachine& machine, const HostIsa& isa) {
@@ -59,7 +60,10 @@ void set_attributes(llvm::Module& module, const llvm::TargetMachine& machine, co
 }
 
 // A short list instead of O2: the emitter leaves little to do, and each of these earns its time.
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+constexpr const char* short_list =
+    "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)";
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, const char* list) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
@@ -71,8 +75,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
   llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(
-      passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)"));
+  llvm::cantFail(builder.parsePassPipeline(passes, list));
   passes.run(module, modules);
 }
 
@@ -139,7 +142,7 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
     return false;
   }
   clock.mark("emit");
-  optimise(module, *machine);
+  optimise(module, *machine, short_list);
   clock.mark("optimise");
   if (texts) {
     llvm::raw_string_ostream out(texts->llvm);
@@ -155,13 +158,14 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
   return true;
 }
 
-bool compile_module(llvm::Module& module, const HostIsa& isa, std::string& shared, std::string& failure) {
-  std::unique_ptr<llvm::TargetMachine> machine = target_machine(isa, failure);
+bool compile_module(llvm::Module& module, const HostIsa& isa, std::string& shared, std::string& failure, bool quick) {
+  std::unique_ptr<llvm::TargetMachine> machine =
+      target_machine(isa, failure, quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
   if (!machine) return false;
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   set_attributes(module, *machine, isa);
-  optimise(module, *machine);
+  optimise(module, *machine, quick ? "function(early-cse)" : short_list);
   return link_shared(generate(module, *machine, llvm::CodeGenFileType::ObjectFile), shared, failure);
 }
 

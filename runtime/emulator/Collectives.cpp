@@ -99,7 +99,7 @@ void Machine::execute(Warp& warp, const CallSite& site, std::uint64_t members) {
       report(Report::Kind::unsupported, *current_, site.location, 0, "is a barrier of some lanes of its warp only");
       stop();
     }
-    ++warp.clock;
+    tick(warp.clock);
     return;
   case Collective::shuffle:
     each(members, [&](int l) {

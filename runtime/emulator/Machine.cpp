@@ -153,6 +153,13 @@ void Machine::barrier(Thread& thread, const CallSite& site) {
     park(thread);
 }
 
+void Machine::tick(std::uint32_t& clock) {
+  if (++clock < clock_limit) return;
+  report(Report::Kind::unsupported, *current_, current_->site->location, 0,
+         "is past the 2^20 barriers that a block may have");
+  stop();
+}
+
 void Machine::release_barrier() {
   for (Warp& warp : warps_) {
     clock_ = std::max(clock_, warp.clock);
@@ -163,11 +170,7 @@ void Machine::release_barrier() {
                "waits at this barrier, and lane 0 of its warp at that of {other}");
     }
   }
-  if (++clock_ >= clock_limit) {
-    report(Report::Kind::unsupported, *current_, current_->site->location, 0,
-           "is past the 2^21 barriers of one launch");
-    stop();
-  }
+  tick(clock_);
   for (Warp& warp : warps_) {
     warp.clock = clock_;
     warp.runnable = warp.at_barrier;
@@ -188,13 +191,9 @@ void Machine::prepare(LaunchState& launch) {
     cells_ = static_cast<SharedCell*>(pages(shared_span * sizeof(SharedCell)));
   }
   const EmulatedKernel& kernel = *launch.launch.kernel;
-  unsigned shift = static_cast<unsigned>(std::countr_zero(kernel.granule));
-  if (shift != shift_ || clock_ > clock_limit / 2) {
-    std::memset(static_cast<void*>(cells_), 0,
-                (launch.launch.shared_bytes >> std::min(shift, shift_)) * sizeof(SharedCell));
-    shift_ = shift;
-    clock_ = 1;
-  }
+  // Stamps of earlier launches are older than every block to come, whatever the granules were.
+  shift_ = static_cast<unsigned>(std::countr_zero(kernel.granule));
+  used_ = std::max(used_, launch.launch.shared_bytes >> shift_);
   std::size_t count = static_cast<std::size_t>(launch.launch.threads), width = kernel.warp_size;
   if (stack_bytes_ < count * stack_stride) {
     if (stacks_) munmap(stacks_, stack_bytes_);
@@ -227,6 +226,10 @@ void Machine::run_block(std::int64_t block) {
   for (int i = 0; i < 4; ++i) random();
   std::memset(shared_, 0xff, launch_->launch.shared_bytes);  // NaN in every type
   for (Warp& warp : warps_) clock_ = std::max(clock_, warp.clock);
+  if (clock_ > clock_limit / 2) {
+    std::memset(static_cast<void*>(cells_), 0, used_ * sizeof(SharedCell));
+    clock_ = 1;
+  }
   birth_ = ++clock_;
   serial_ = launch_->first_serial + static_cast<std::uint32_t>(block);
   live_ = static_cast<std::uint32_t>(threads_.size());

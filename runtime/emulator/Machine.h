@@ -122,6 +122,7 @@ private:
   void move_matrices(Warp&, const CallSite&);
   bool same_site(const Warp&, const CallSite&, std::uint64_t members) const;
   void release_barrier();
+  void tick(std::uint32_t& clock);
   void shared_range(Thread&, const void*, std::uint32_t bytes, std::uint32_t align, std::uint32_t where,
                     const char* verb);
   Memory::Allocation& global_range(Thread&, const void*, std::uint32_t bytes, std::uint32_t align, std::uint32_t where,
@@ -139,7 +140,8 @@ private:
   std::size_t stack_bytes_ = 0;
   char* shared_ = nullptr;
   SharedCell* cells_ = nullptr;
-  unsigned shift_ = 1;  ///< of the shared cells
+  unsigned shift_ = 1;    ///< of the shared cells
+  std::size_t used_ = 0;  ///< shared cells that were ever touched
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::uint32_t clock_ = 1;  ///< at the last barrier of the block; warps are at this or later

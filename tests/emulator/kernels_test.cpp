@@ -77,6 +77,50 @@ TEST_CASE("a launch may read what an earlier one wrote") {
   CHECK(kernel.run(memory, {y.address(), o.address(), 32}).reports.size() == 1);
 }
 
+TEST_CASE("more barriers than a clock counts") {
+  // Each thread hands a value to its neighbour n times; the clocks of the shadow start again between blocks.
+  Kernel kernel(declarations + R"(
+define ptx_kernel void @handing(ptr addrspace(1) %o, i64 %n) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %b = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %p = getelementptr i32, ptr addrspace(3) @latile_shared, i32 %t
+  %other = xor i32 %t, 1
+  %q = getelementptr i32, ptr addrspace(3) @latile_shared, i32 %other
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %v = phi i32 [ %t, %entry ], [ %w, %loop ]
+  store i32 %v, ptr addrspace(3) %p, align 4 ;@tile.store:1
+  call void @llvm.nvvm.bar.warp.sync(i32 3)
+  %w = load i32, ptr addrspace(3) %q, align 4 ;@tile.load:2
+  call void @llvm.nvvm.bar.warp.sync(i32 3)
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  %b2 = shl i32 %b, 1
+  %at = add i32 %b2, %t
+  %op = getelementptr i32, ptr addrspace(1) %o, i32 %at
+  store i32 %w, ptr addrspace(1) %op, align 4 ;@tile.store:3
+  ret void
+}
+)");
+  kernel.threads = 2;
+  kernel.blocks = 30;
+  kernel.shared = 8;
+  Memory memory;
+  Tensor<int> o(memory, "o", 60);
+  Result r = kernel.run(memory, {o.address(), 50001});
+  CHECK_MESSAGE(r.reports.empty(), texts(r));
+  for (int i = 0; i < 60; ++i) REQUIRE(o.data[static_cast<std::size_t>(i)] == (i + 1) % 2);
+  // A single block has its limit, and says so.
+  kernel.blocks = 1;
+  r = kernel.run(memory, {o.address(), 1100000});
+  CHECK_FALSE(r.completed);
+  CHECK(texts(r).find("is past the 2^20 barriers that a block may have") != std::string::npos);
+}
+
 TEST_CASE("allocations are told apart") {
   Memory memory;
   float block[64];
