@@ -43,9 +43,12 @@ std::string Machine::place(const void* p) const {
 
 void Machine::race(const Thread& thread, const void* p, std::uint32_t where, std::uint32_t other,
                    std::uint32_t other_stamp, std::int64_t other_block, const char* verb, const char* other_verb) {
-  std::string who = other_block < 0
-                        ? "thread " + to_string(thread_of(other_stamp))
-                        : "thread " + to_string(thread_of(other_stamp)) + " of block " + to_string(other_block);
+  // Where several threads read, the shadow names the last of them, which may be this one.
+  std::string who = "thread " + to_string(thread_of(other_stamp));
+  if (other_block >= 0)
+    who += " of block " + to_string(other_block);
+  else if (thread_of(other_stamp) == thread.thread)
+    who = "other threads as well as this one";
   report(Report::Kind::race, thread, where, other,
          std::string(verb) + " " + place(p) + ", which {other} (" + who + ") " + other_verb +
              (other_block < 0 ? " with no barrier between" : " in the same launch"));

@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/SourceMgr.h"
 #include <bit>
+#include <cmath>
 #include <doctest/doctest.h>
 #include <sstream>
 
@@ -98,7 +99,12 @@ std::string texts(const Result& result) {
 
 float from_bf16(std::uint16_t h) { return std::bit_cast<float>(std::uint32_t{h} << 16); }
 std::uint16_t to_bf16(float x) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16); }
-float from_f16(std::uint16_t h) { return static_cast<float>(std::bit_cast<_Float16>(h)); }
-std::uint16_t to_f16(float x) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(x)); }
+std::uint16_t to_f16(float x) {
+  if (x == 0) return 0;
+  int exponent = 0;
+  float mantissa = std::frexp(std::fabs(x), &exponent);
+  return static_cast<std::uint16_t>((x < 0 ? 0x8000 : 0) | (exponent + 14) << 10 |
+                                    (static_cast<int>(mantissa * 2048) & 1023));
+}
 
 }  // namespace latile::emulator

@@ -53,7 +53,6 @@ std::string texts(const Result&);
 
 float from_bf16(std::uint16_t);
 std::uint16_t to_bf16(float);  ///< of values that a bfloat16 holds
-float from_f16(std::uint16_t);
-std::uint16_t to_f16(float);  ///< of small integers
+std::uint16_t to_f16(float);   ///< of integers up to 2048
 
 }  // namespace latile::emulator

@@ -1,4 +1,5 @@
 // Exchanges between the lanes of a warp, against the formulas of the PTX ISA.
+#include "tests/cuda/Maps.h"
 #include "tests/emulator/Emulated.h"
 #include "tests/emulator/Texts.h"
 #include <doctest/doctest.h>
@@ -55,28 +56,78 @@ std::vector<std::uint32_t> run(const std::string& text, const std::vector<std::u
 TEST_CASE("shuffles") {
   std::vector<std::uint32_t> x;
   for (std::uint32_t l = 0; l < 32; ++l) x.push_back(100 + l);
-  auto shuffle = [&](const std::string& mode, int by, int clamp) {
-    return run(exchange("llvm.nvvm.shfl.sync." + mode + ".i32p", 1, 2,
-                        "i32 -1, i32 %x0, i32 " + std::to_string(by) + ", i32 " + std::to_string(clamp), "{i32, i1}",
-                        "i32, i32, i32, i32"),
-               x, 2);
-  };
-  for (int by : {1, 3, 16}) {
-    auto bfly = shuffle("bfly", by, 31), up = shuffle("up", by, 0), down = shuffle("down", by, 31);
-    // Groups of eight lanes.
-    auto up8 = shuffle("up", by % 8, 24 << 8), index8 = shuffle("idx", by % 8, 24 << 8 | 31);
-    for (int l = 0; l < 32; ++l) {
-      CAPTURE(l);
-      auto i = static_cast<std::size_t>(2 * l);
-      CHECK(bfly[i] == 100 + (l ^ by));
-      CHECK(bfly[i + 1] == 1);
-      CHECK(up[i] == 100 + (l >= by ? l - by : l));
-      CHECK(up[i + 1] == (l >= by));
-      CHECK(down[i] == 100 + (l + by < 32 ? l + by : l));
-      CHECK(down[i + 1] == (l + by < 32));
-      CHECK(up8[i] == 100 + (l % 8 >= by % 8 ? l - by % 8 : l));
-      CHECK(index8[i] == 100 + l / 8 * 8 + by % 8);
-    }
+  for (auto [mode, kind] : {std::pair{"up", latile::maps::Shuffle::up},
+                            {"down", latile::maps::Shuffle::down},
+                            {"bfly", latile::maps::Shuffle::butterfly},
+                            {"idx", latile::maps::Shuffle::index}})
+    for (int by : {0, 1, 3, 16, 31})
+      for (int clamp : {0, 31, 24 << 8, 24 << 8 | 31}) {
+        auto o = run(exchange(std::string("llvm.nvvm.shfl.sync.") + mode + ".i32p", 1, 2,
+                              "i32 -1, i32 %x0, i32 " + std::to_string(by) + ", i32 " + std::to_string(clamp),
+                              "{i32, i1}", "i32, i32, i32, i32"),
+                     x, 2);
+        for (int l = 0; l < 32; ++l) {
+          CAPTURE(mode);
+          CAPTURE(by);
+          CAPTURE(clamp);
+          CAPTURE(l);
+          bool inside = true;
+          int from = latile::maps::shuffle_source(kind, l, by, clamp, inside);
+          CHECK(o[static_cast<std::size_t>(2 * l)] == 100u + static_cast<unsigned>(from));
+          CHECK(o[static_cast<std::size_t>(2 * l + 1)] == inside);
+        }
+      }
+  // What the formula means: the neighbour, the one before within a group of eight.
+  bool inside = true;
+  CHECK(latile::maps::shuffle_source(latile::maps::Shuffle::butterfly, 6, 1, 31, inside) == 7);
+  CHECK(latile::maps::shuffle_source(latile::maps::Shuffle::up, 8, 1, 24 << 8, inside) == 8);
+  CHECK_FALSE(inside);
+  CHECK(latile::maps::shuffle_source(latile::maps::Shuffle::up, 9, 1, 24 << 8, inside) == 8);
+}
+
+TEST_CASE("a wave of 64 lanes") {
+  Kernel kernel(R"(
+target triple = "amdgcn-amd-amdhsa"
+@latile_shared = external addrspace(3) global [0 x i8], align 1024
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.mbcnt.lo(i32, i32)
+declare i32 @llvm.amdgcn.mbcnt.hi(i32, i32)
+declare i32 @llvm.amdgcn.ds.bpermute(i32, i32)
+declare i32 @llvm.amdgcn.readfirstlane.i32(i32)
+declare void @llvm.amdgcn.s.barrier()
+define amdgpu_kernel void @wave(ptr addrspace(1) %o) {
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %low = call i32 @llvm.amdgcn.mbcnt.lo(i32 -1, i32 0)
+  %lane = call i32 @llvm.amdgcn.mbcnt.hi(i32 -1, i32 %low)
+  %p = getelementptr i32, ptr addrspace(3) @latile_shared, i32 %t
+  store i32 %lane, ptr addrspace(3) %p, align 4 ;@tile.store:1
+  fence syncscope("workgroup") release
+  call void @llvm.amdgcn.s.barrier() ;@tile.sync:2
+  fence syncscope("workgroup") acquire
+  %m = sub i32 127, %t
+  %q = getelementptr i32, ptr addrspace(3) @latile_shared, i32 %m
+  %v = load i32, ptr addrspace(3) %q, align 4 ;@tile.load:3
+  %from = xor i32 %lane, 33
+  %index = shl i32 %from, 2
+  %w = call i32 @llvm.amdgcn.ds.bpermute(i32 %index, i32 %v) ;@tile.exchange:4
+  %f = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %t)
+  %at = shl i32 %t, 1
+  %op = getelementptr i32, ptr addrspace(1) %o, i32 %at
+  store i32 %w, ptr addrspace(1) %op, align 4
+  %op1 = getelementptr i32, ptr addrspace(1) %op, i32 1
+  store i32 %f, ptr addrspace(1) %op1, align 4
+  ret void
+}
+)");
+  kernel.threads = 128;
+  kernel.shared = 512;
+  Memory memory;
+  Tensor<int> o(memory, "o", 256);
+  Result r = kernel.run(memory, {o.address()});
+  CHECK_MESSAGE(r.reports.empty(), texts(r));
+  for (int t = 0; t < 128; ++t) {
+    CHECK(o.data[static_cast<std::size_t>(2 * t)] == 63 - ((t % 64) ^ 33));
+    CHECK(o.data[static_cast<std::size_t>(2 * t + 1)] == t / 64 * 64);
   }
 }
 

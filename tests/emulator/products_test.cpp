@@ -1,5 +1,6 @@
 // Products of matrices on fragments. The maps are written out here once more, as formulas of lane, register and half,
 // in the form in which they were read off an H200.
+#include "tests/cuda/Maps.h"
 #include "tests/emulator/Emulated.h"
 #include "tests/emulator/Texts.h"
 #include <cmath>
@@ -10,9 +11,8 @@ using namespace latile::emulator;
 
 namespace {
 
-struct At {
-  int row, column;
-};
+namespace maps = latile::maps;
+using maps::At;
 using Map = std::function<At(int lane, int element)>;
 
 struct Case {
@@ -24,23 +24,14 @@ struct Case {
   Map a, b, c;
 };
 
-// 16-bit operands of mma.sync: words r of two halves h.
-At a16(int l, int e) {
-  int g = l >> 2, t = l & 3, r = e >> 1, h = e & 1;
-  return {g + 8 * (r & 1), 2 * t + 8 * (r >> 1) + h};
-}
-At b16(int l, int e) { return {2 * (l & 3) + 8 * (e >> 1) + (e & 1), l >> 2}; }
-At c32(int l, int e) { return {(l >> 2) + 8 * (e >> 1), 2 * (l & 3) + (e & 1)}; }
-At a_tf32(int l, int e) { return {(l >> 2) + 8 * (e & 1), (l & 3) + 4 * (e >> 1)}; }
-At b_tf32(int l, int e) { return {(l & 3) + 4 * e, l >> 2}; }
-
 std::vector<Case> cases() {
-  return {{"mma.m16n8k16.row.col.bf16", 16, 8, 16, 2, to_bf16, "i32", a16, b16, c32},
-          {"mma.m16n8k16.row.col.f32.f32", 16, 8, 16, 2, to_f16, "<2 x half>", a16, b16, c32},
-          {"mma.m16n8k8.row.col.bf16", 16, 8, 8, 2, to_bf16, "i32", a16, b16, c32},
-          {"mma.m16n8k8.row.col.f32.f32", 16, 8, 8, 2, to_f16, "<2 x half>", a16, b16, c32},
-          {"mma.m16n8k8.row.col.tf32", 16, 8, 8, 4, nullptr, "i32", a_tf32, b_tf32, c32},
-          {"mma.m16n8k4.row.col.tf32", 16, 8, 4, 4, nullptr, "i32", a_tf32, b_tf32, c32}};
+  return {
+      {"mma.m16n8k16.row.col.bf16", 16, 8, 16, 2, to_bf16, "i32", maps::a_16, maps::b_16, maps::accumulator},
+      {"mma.m16n8k16.row.col.f32.f32", 16, 8, 16, 2, to_f16, "<2 x half>", maps::a_16, maps::b_16, maps::accumulator},
+      {"mma.m16n8k8.row.col.bf16", 16, 8, 8, 2, to_bf16, "i32", maps::a_16, maps::b_16, maps::accumulator},
+      {"mma.m16n8k8.row.col.f32.f32", 16, 8, 8, 2, to_f16, "<2 x half>", maps::a_16, maps::b_16, maps::accumulator},
+      {"mma.m16n8k8.row.col.tf32", 16, 8, 8, 4, nullptr, "i32", maps::a_tf32, maps::b_tf32, maps::accumulator},
+      {"mma.m16n8k4.row.col.tf32", 16, 8, 4, 4, nullptr, "i32", maps::a_tf32, maps::b_tf32, maps::accumulator}};
 }
 
 // A kernel that loads words, multiplies and stores the four accumulators.
