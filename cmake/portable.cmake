@@ -26,10 +26,13 @@ foreach(library MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLI
 endforeach()
 set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
   "rt;dl;m;${LATILE_ZLIB_ARCHIVE};${LATILE_ZSTD_ARCHIVE};LLVMDemangle")
+set_target_properties(LLVMExtensions PROPERTIES INTERFACE_LINK_LIBRARIES LLVMSupport)  # without Polly
 llvm_map_components_to_libnames(llvm_archives core support passes lto option x86codegen x86asmparser x86desc x86info
   nvptxcodegen nvptxdesc nvptxinfo)
 
-add_executable(latile_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp)
+add_executable(latile_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp
+  ${PROJECT_SOURCE_DIR}/cmake/no_polly.cpp)
+target_include_directories(latile_portable SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 set_target_properties(latile_portable PROPERTIES OUTPUT_NAME latile-portable)
 target_link_libraries(latile_portable PRIVATE latile_flags)
 set(portable_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_version latile_emit

@@ -20,12 +20,19 @@ inline constexpr std::int64_t kMaxBlocks = 0x7fffffff;
 /// Of a device plan's workspace and of the tensors in it.
 inline constexpr std::size_t kDeviceAlignment = 256;
 
+/// A kernel of a module, and what the device says of it.
+struct DeviceKernel {
+  void* handle = nullptr;
+  int registers = 0;            ///< of a thread; 0: not known
+  std::size_t local_bytes = 0;  ///< of a thread: spilled registers and arrays
+};
+
 /// Code on a device. Immutable; goes with its last owner.
 class DeviceModule {
 public:
   virtual ~DeviceModule() = default;
   /// A kernel, made ready for its shared memory. Throws Failure, naming what the device lacks.
-  virtual void* kernel(const KernelFacts& facts) = 0;
+  virtual DeviceKernel kernel(const KernelFacts& facts) = 0;
 };
 
 /// Memory that the launches of a run may touch. What is not `filled` is written before it is read.

@@ -72,9 +72,12 @@ void Preparation::launch_on(Device& device) {
     // Pointers, integers and doubles all take 8 bytes here, which the sizes below hold to.
     static_assert(sizeof(void*) == sizeof(std::int64_t) && sizeof(double) == sizeof(std::int64_t));
     lay_arguments(kernel, reinterpret_cast<void**>(row), numbers, reinterpret_cast<double*>(numbers + kernel.integers));
-    launches[count++] = {
-        kernel.on_device, kernel.symbol.c_str(), blocks,
-        kernel.threads,   kernel.shared_bytes,   {row, kernel.views.size() + kernel.integers + kernel.scalars.size()}};
+    launches[count++] = {kernel.on_device.handle,
+                         kernel.symbol.c_str(),
+                         blocks,
+                         kernel.threads,
+                         kernel.shared_bytes,
+                         {row, kernel.views.size() + kernel.integers + kernel.scalars.size()}};
   }
   DeviceRun run{args.stream, {}};
   std::vector<MemoryRange> ranges;

@@ -21,7 +21,7 @@ constexpr std::size_t kMostShared = 227 << 10;
 class EmulatedModule : public DeviceModule {
 public:
   explicit EmulatedModule(std::shared_ptr<Module> module) : module(std::move(module)) {}
-  void* kernel(const KernelFacts& facts) override {
+  DeviceKernel kernel(const KernelFacts& facts) override {
     using Entry = const emulator::EmulatedKernel* (*)();
     const auto entry = reinterpret_cast<Entry>(module->symbol(facts.symbol));
     if (entry == nullptr) fail(LATILE_INTERNAL, "there is no kernel {} in the emulated code", facts.symbol);
@@ -32,7 +32,7 @@ public:
     if (facts.shared_bytes > kMostShared)
       fail(LATILE_NO_DEVICE, "kernel {} needs {} bytes of shared memory, an emulated block has {}", facts.symbol,
            facts.shared_bytes, kMostShared);
-    return const_cast<emulator::EmulatedKernel*>(kernel);
+    return {const_cast<emulator::EmulatedKernel*>(kernel)};
   }
 
 private:

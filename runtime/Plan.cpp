@@ -29,10 +29,19 @@ latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc
   nlohmann::ordered_json times = nlohmann::ordered_json::array();
   times.push_back({{"stage", "describe"}, {"ms", describing}});
   for (const latile::StageTime& stage : found.stages) times.push_back({{"stage", stage.stage}, {"ms", stage.ms}});
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const BoundKernel& kernel : program.kernels)
+    if (program.on_device)
+      kernels.push_back({{"name", kernel.symbol},
+                         {"threads", kernel.threads},
+                         {"shared_bytes", kernel.shared_bytes},
+                         {"registers", kernel.on_device.registers},
+                         {"local_bytes", kernel.on_device.local_bytes}});
   stages = nlohmann::ordered_json({{"source", found.source},
                                    {"target", code->artifact.target},
                                    {"key", found.key},
                                    {"total_ms", elapsed()},
-                                   {"stages", times}})
+                                   {"stages", times},
+                                   {"kernels", kernels}})
                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -34,7 +34,7 @@ struct Count {
 
 struct BoundKernel {
   HostKernel entry = nullptr;
-  void* on_device = nullptr;  ///< the device's handle of the kernel, on a device
+  DeviceKernel on_device;
   int threads = 0, slices = 1;
   std::size_t shared_bytes = 0;
   std::string symbol;

@@ -23,13 +23,15 @@ public:
     }
   }
 
-  void* kernel(const KernelFacts& facts) override {
+  DeviceKernel kernel(const KernelFacts& facts) override {
     const Current current(*driver, context);
     Function function = nullptr;
     driver->check(driver->ModuleGetFunction(&function, module, facts.symbol.c_str()), "finding a kernel in its code");
-    int of_function = 0, threads = 0;
+    int of_function = 0, threads = 0, registers = 0, local = 0;
     driver->check(driver->FuncGetAttribute(&of_function, kStaticShared, function), "asking for static shared memory");
     driver->check(driver->FuncGetAttribute(&threads, kMaxThreads, function), "asking for the most threads of a kernel");
+    driver->check(driver->FuncGetAttribute(&registers, kRegisters, function), "asking for registers");
+    driver->check(driver->FuncGetAttribute(&local, kLocalBytes, function), "asking for local memory");
     const std::size_t wanted = facts.shared_bytes + static_cast<std::size_t>(of_function);
     if (wanted > static_cast<std::size_t>(shared))
       fail(LATILE_NO_DEVICE, "kernel {} needs {} bytes of shared memory, CUDA device {} has {} a block", facts.symbol,
@@ -40,7 +42,7 @@ public:
     if (wanted > kUsualShared)
       driver->check(driver->FuncSetAttribute(function, kMaxDynamicShared, static_cast<int>(facts.shared_bytes)),
                     "more than 48 KiB of shared memory");
-    return function;
+    return {function, registers, static_cast<std::size_t>(local)};
   }
 
 private:
@@ -102,7 +104,10 @@ std::shared_ptr<DeviceModule> CudaDevice::load(const Artifact& artifact) {
 
 void CudaDevice::launch(const DeviceRun& run, std::span<const DeviceLaunch> launches) {
   const Current current(*driver, primary);
+  std::size_t begun = 0;
   for (const DeviceLaunch& each : launches) {
+    if (begun < marks.size())
+      driver->check(driver->EventRecord(marks[begun++], static_cast<Stream>(run.stream)), "a mark");
     std::size_t bytes = each.parameters.size_bytes();
     void* extra[] = {kBufferPointer, each.parameters.data(), kBufferSize, &bytes, kEnd};
     driver->check(driver->LaunchKernel(static_cast<Function>(each.kernel), static_cast<unsigned>(each.blocks), 1, 1,
@@ -111,6 +116,7 @@ void CudaDevice::launch(const DeviceRun& run, std::span<const DeviceLaunch> laun
                                        nullptr, extra),
                   each.symbol);
   }
+  if (begun < marks.size()) driver->check(driver->EventRecord(marks[begun], static_cast<Stream>(run.stream)), "a mark");
 }
 
 void* CudaDevice::allocate(std::size_t bytes) {

@@ -27,6 +27,8 @@ public:
   int shared_limit() const { return shared; }
   int ordinal() const { return number; }
   const std::string& name() const { return the_name; }
+  /// For measuring, with no other thread at work: events that launches record before each kernel and after the last.
+  void mark(std::vector<Event> events) { marks = std::move(events); }
 
 private:
   std::shared_ptr<const Driver> driver;
@@ -36,6 +38,7 @@ private:
   int major = 0, minor = 0, shared = 0, multiprocessors = 0;
   std::size_t memory_bytes = 0;
   std::string the_target, the_name;
+  std::vector<Event> marks;
 };
 
 /// The factory of LATILE_CUDA.

@@ -37,7 +37,13 @@ enum Attribute : int {
   kMinor = 76,
   kSharedPerBlockOptin = 97,
 };
-enum FunctionAttribute : int { kMaxThreads = 0, kStaticShared = 1, kMaxDynamicShared = 8 };
+enum FunctionAttribute : int {
+  kMaxThreads = 0,
+  kStaticShared = 1,
+  kLocalBytes = 3,
+  kRegisters = 4,
+  kMaxDynamicShared = 8
+};
 enum JitOption : int { kInfoLog = 3, kInfoLogBytes = 4, kErrorLog = 5, kErrorLogBytes = 6 };
 inline constexpr unsigned kNonBlocking = 1, kCaptureThreadLocal = 1;
 

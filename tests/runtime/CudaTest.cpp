@@ -101,7 +101,10 @@ TEST_CASE("cuda: a dense plan's launch has the caller's pointers, strides, dims 
   std::memcpy(&bits, &scale, 8);
   CHECK(launch.parameters == std::vector<std::int64_t>{address(p.v.data()), address(p.o.data()), 40 * 4 * 12, 4 * 12,
                                                        12, 1, 40 * 4 * 12, 4 * 12, 12, 1, 40, 4, 12, 6, 2, bits});
-  CHECK(std::string(on.plan->stages()).find("cuda:sm_90") != std::string::npos);
+  const std::string stages = on.plan->stages();
+  CHECK(stages.find("cuda:sm_90") != std::string::npos);
+  CHECK(stages.find(R"({"name":"toy_scale","threads":64,"shared_bytes":1024,"registers":40,"local_bytes":0})") !=
+        std::string::npos);
   CHECK(on.plan->parts(p.dims) == 1);
 }
 

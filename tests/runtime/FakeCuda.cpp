@@ -177,7 +177,7 @@ FAKE Result cuModuleGetFunction(Function* function, ModuleHandle, const char* na
   return kNotFound;
 }
 FAKE Result cuFuncGetAttribute(int* value, int attribute, Function) {
-  return *value = attribute == kMaxThreads ? 512 : 0, kSuccess;
+  return *value = attribute == kMaxThreads ? 512 : attribute == kRegisters ? 40 : 0, kSuccess;
 }
 FAKE Result cuFuncSetAttribute(Function function, int attribute, int value) {
   const std::lock_guard lock(fake.mutex);

@@ -53,8 +53,10 @@ TEST_CASE("check on a device fails kernels that write nothing") {
   CHECK(object["cases"].size() > 10);
   for (const auto& c : object["cases"]) {
     CHECK(c["passed"] == false);
-    CHECK(c["tensors"].size() > 0);  // a number, not a fault: outputs are as they were before the run, NaN
-    for (const auto& tensor : c["tensors"]) CHECK(tensor["error"].is_null());
+    // Errors and no faults: outputs are as they were before the run, NaN, and states in place what they began with.
+    CHECK(c["tensors"].size() > 0);
+    for (const auto& tensor : c["tensors"])
+      CHECK((tensor["error"].is_null() || tensor["error"].get<double>() > tensor["allowed"].get<double>()));
   }
 }
 

@@ -65,6 +65,32 @@ public:
     api.check(api.EventElapsedTime(&ms, start, stop), "the time between events");
     return static_cast<double>(ms) / runs_in_graph;
   }
+  /// Milliseconds of each kernel of a run, in order: medians over runs that follow one another on the stream.
+  template <class Run> std::vector<double> by_kernel(CudaDevice& device, std::size_t kernels, Run&& run) {
+    constexpr int rounds = 20;
+    std::vector<std::vector<runtime::cuda::Event>> marks(rounds);
+    for (auto& row : marks) {
+      row.resize(kernels + 1);
+      for (auto& event : row) api.check(api.EventCreate(&event, 0), "an event");
+      device.mark(row);
+      run();
+    }
+    device.mark({});
+    wait();
+    std::vector<double> medians;
+    for (std::size_t k = 0; k < kernels; ++k) {
+      std::vector<double> times;
+      for (const auto& row : marks) {
+        float ms = 0;
+        api.check(api.EventElapsedTime(&ms, row[k], row[k + 1]), "the time between events");
+        times.push_back(static_cast<double>(ms));
+      }
+      medians.push_back(median(times));
+    }
+    for (auto& row : marks)
+      for (auto& event : row) api.EventDestroy(event);
+    return medians;
+  }
   void wait() { api.check(api.StreamSynchronize(stream), "waiting for a stream"); }
 
   const Driver& api;
@@ -137,7 +163,12 @@ public:
       calls.push_back(now_us() - start);
     }
     recording.wait();
-    print(device, plan, median(times), *std::min_element(times.begin(), times.end()), median(calls), first_us,
+    stages = nlohmann::json::parse(plan.stages());
+    if (auto& kernels = stages["kernels"]; kernels.size() > 1) {
+      const auto each = recording.by_kernel(device, kernels.size(), [&] { plan.begin(data, dims, recording.stream); });
+      for (std::size_t k = 0; k < each.size(); ++k) kernels[k]["gpu_ms"] = each[k];
+    }
+    print(device, median(times), *std::min_element(times.begin(), times.end()), median(calls), first_us,
           bytes / memory_rate * 1e3, times.size());
   }
 
@@ -151,8 +182,8 @@ private:
     memory.write(all.data());
   }
 
-  void print(const CudaDevice& device, const Plan& plan, double gpu_ms, double best_ms, double call_us, double first_us,
-             double floor_ms, std::size_t runs) const {
+  void print(const CudaDevice& device, double gpu_ms, double best_ms, double call_us, double first_us, double floor_ms,
+             std::size_t runs) const {
     if (o.json) {
       const nlohmann::json j{{"engine", "latile"},
                              {"op", o.op},
@@ -173,7 +204,7 @@ private:
                              {"runs", runs * runs_in_graph},
                              {"commit", o.commit},
                              {"device", device.name()},
-                             {"plan", nlohmann::json::parse(plan.stages())}};
+                             {"plan", stages}};
       fmt::print("{}\n", j.dump());
     } else {
       fmt::print("{:8} {:8} {:22} {:>9.4f} ms  floor {:>8.4f} ms  ratio {:6.2f}  call {:6.1f} us\n",
@@ -190,6 +221,7 @@ private:
   bool step;
   ElementType io;
   Case c;
+  nlohmann::json stages;
 };
 
 }  // namespace
