@@ -51,11 +51,10 @@ void Instrumenter::move_bytes(llvm::MemIntrinsic& m) {
   granule_ = 1;
   if (auto* set = llvm::dyn_cast<llvm::MemSetInst>(&m))
     call_hook(Hook::fill, b_.getVoidTy(),
-              {lane_, generic(m.getDest()), b_.CreateZExt(set->getValue(), b_.getInt32Ty()), bytes, where(m)});
+              {lane_, m.getDest(), b_.CreateZExt(set->getValue(), b_.getInt32Ty()), bytes, where(m)});
   else
-    call_hook(
-        Hook::copy, b_.getVoidTy(),
-        {lane_, generic(m.getDest()), generic(llvm::cast<llvm::MemTransferInst>(m).getSource()), bytes, where(m)});
+    call_hook(Hook::copy, b_.getVoidTy(),
+              {lane_, m.getDest(), llvm::cast<llvm::MemTransferInst>(m).getSource(), bytes, where(m)});
   m.eraseFromParent();
 }
 
@@ -79,9 +78,8 @@ Ir Instrumenter::meaning_of(llvm::CallInst& c, const Meaning& m) {
   case Kind::constant: return llvm::ConstantInt::get(c.getType(), m.variant);
   case Kind::start_copy: {
     Ir read = c.arg_size() > 2 ? c.getArgOperand(2) : b_.getInt32(m.variant);
-    call_hook(
-        Hook::start_copy, b_.getVoidTy(),
-        {lane_, generic(c.getArgOperand(0)), generic(c.getArgOperand(1)), b_.getInt32(m.variant), read, where(c)});
+    call_hook(Hook::start_copy, b_.getVoidTy(),
+              {lane_, c.getArgOperand(0), c.getArgOperand(1), b_.getInt32(m.variant), read, where(c)});
     return nullptr;
   }
   case Kind::wait_all:
@@ -166,10 +164,8 @@ void Instrumenter::collective(llvm::CallInst& c, const Meaning& m) {
       return fail(c, c.getCalledFunction()->getName() + " is emulated without modifiers only");
   for (unsigned n = 0; n < operands; ++n) {
     Ir x = c.getArgOperand(n);
-    if (x->getType()->isPointerTy()) {
-      if (x->getType()->getPointerAddressSpace() == 1) return fail(c, "its address must be one of shared memory");
-      x = generic(x);
-    }
+    if (x->getType()->isPointerTy() && x->getType()->getPointerAddressSpace() == 1)
+      return fail(c, "its address must be one of shared memory");
     if (x->getType()->isIntegerTy() && x->getType()->getIntegerBitWidth() < 32) x = b_.CreateZExt(x, b_.getInt32Ty());
     b_.CreateAlignedStore(x, word(in_, at), llvm::Align(4));
     at += static_cast<unsigned>(layout.getTypeStoreSize(x->getType()).getFixedValue() + 3) / 4;

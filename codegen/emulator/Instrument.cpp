@@ -155,10 +155,8 @@ void Instrumenter::kernel(llvm::Function& f) {
   llvm::BasicBlock* begin = &entry->getEntryBlock();
   if (auto* shared = module_.getGlobalVariable("latile_shared")) {
     for (llvm::Use& use : llvm::make_early_inc_range(shared->uses()))
-      if (auto* i = llvm::dyn_cast<llvm::Instruction>(use.getUser()); i && i->getFunction() == entry) {
-        b_.SetInsertPoint(begin->getTerminator());
-        use.set(b_.CreateAddrSpaceCast(lane_field(offsetof(Lane, shared)), shared->getType()));
-      }
+      if (auto* i = llvm::dyn_cast<llvm::Instruction>(use.getUser()); i && i->getFunction() == entry)
+        use.set(lane_field(offsetof(Lane, shared)));
   }
   std::vector<llvm::Instruction*> all;
   for (llvm::BasicBlock& block : *entry)
@@ -196,8 +194,6 @@ void Instrumenter::instruction(llvm::Instruction& i) {
   }
 }
 
-Ir Instrumenter::generic(Ir pointer) { return b_.CreateAddrSpaceCast(pointer, b_.getPtrTy()); }
-
 void Instrumenter::access(llvm::Instruction& i, Ir pointer, llvm::Type* type, llvm::Align align, bool write) {
   unsigned space = pointer->getType()->getPointerAddressSpace();
   if (space != shared_space && is_private(pointer)) return;
@@ -210,7 +206,7 @@ void Instrumenter::access(llvm::Instruction& i, Ir pointer, llvm::Type* type, ll
   Hook h = space == shared_space   ? (write ? Hook::write_shared : Hook::read_shared)
            : space == global_space ? (write ? Hook::write_global : Hook::read_global)
                                    : (write ? Hook::write_generic : Hook::read_generic);
-  call_hook(h, b_.getVoidTy(), {lane_, generic(pointer), shape(bytes, aligned), where(i)});
+  call_hook(h, b_.getVoidTy(), {lane_, pointer, shape(bytes, aligned), where(i)});
 }
 
 Ir Instrumenter::lane_field(std::size_t offset) {
@@ -218,8 +214,11 @@ Ir Instrumenter::lane_field(std::size_t offset) {
   if (field) return field;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
-  bool pointer = offset == offsetof(Lane, hooks) || offset == offsetof(Lane, shared);
-  llvm::Type* type = pointer ? static_cast<llvm::Type*>(b_.getPtrTy()) : b_.getInt32Ty();
+  // On a CPU all address spaces are one, and a hook takes an address of any of them; no cast stands in the way of quick
+  // instruction selection.
+  llvm::Type* type = offset == offsetof(Lane, hooks)    ? b_.getPtrTy()
+                     : offset == offsetof(Lane, shared) ? b_.getPtrTy(shared_space)
+                                                        : static_cast<llvm::Type*>(b_.getInt32Ty());
   return field = b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), lane_, offset));
 }
 

@@ -3,8 +3,8 @@
 #include "codegen/emulator/Meanings.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/Module.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -50,7 +50,6 @@ private:
   llvm::Constant* call_site(llvm::Instruction&, Collective, unsigned variant);
   std::uint32_t location(const llvm::Instruction&);
   Ir where(const llvm::Instruction& i) { return b_.getInt32(location(i)); }
-  Ir generic(Ir pointer);
   Ir shape(std::uint64_t bytes, std::uint64_t align) {
     return b_.getInt32(static_cast<std::uint32_t>(bytes | align << 16));
   }
