@@ -123,6 +123,15 @@ const std::vector<Capability>& capabilities() {
          const bool grouped = std::any_of(i.dims.begin(), i.dims.end(), [](auto& d) { return !d.group.empty(); });
          return grouped ? "yes" : headed ? "no" : "n/a";
        }},
+      {"reverse",
+       [](const OperatorInfo& i) -> std::string {
+         return i.has_kernel ? "no: prefill is a kernel over rows, which has no direction" : "yes";
+       }},
+      {"histories",
+       [](const OperatorInfo& i) {
+         return i.has_kernel ? "no: prefill is a kernel over rows, which keeps no states on the way"
+                             : capabilities()[4].cell(i);
+       }},
   };
   return list;
 }
@@ -189,10 +198,13 @@ std::string index(const std::vector<Described>& all, const Table& other, const s
     text += "\n";
   }
   text +=
-      "\nv first: a state whose memory is [V, K]. pools: states in slots of a pool, chosen by an index tensor.\n\n"
-      "## Lines of code\n\nLines that are neither blank nor a comment. flash-linear-attention: the files of the "
-      "operator's own folder, docstrings and backends for other compilers left out, what its folders share left out; "
-      "they hold the backward pass too.\n\n| operator | here | there |\n| --- | --- | --- |\n";
+      "\nv first: a state whose memory is [V, K]. pools: states in slots of a pool, chosen by an index tensor. "
+      "reverse: from the last token to the first. histories: states on the way are kept, and a run starts from the one "
+      "that a count of accepted tokens names.\n\n"
+      "## Lines of code\n\nLines that are neither blank nor a comment. flash-linear-attention, counted by "
+      "tools/operator-docs/count_lines.py: the files of the operator's own folder, docstrings and backends for other "
+      "compilers left out, what its folders share left out; they hold the backward pass too.\n\n| operator | here | "
+      "there |\n| --- | --- | --- |\n";
   int ours = 0;
   long long theirs = 0;
   for (const Described& d : all) {

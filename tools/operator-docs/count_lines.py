@@ -7,6 +7,7 @@ docs/operators/fla.csv.
 CHECKOUT is a working tree or a bare repository of github.com/fla-org/flash-linear-attention. Counted is each line of
 the operator's own folder under fla/ops that holds code: neither blank, nor a comment, nor part of a docstring. Left out
 are folders named backends, which serve other compilers, and what the folders share (fla/ops/common, fla/ops/utils).
+Norms, convolution and token shift are modules there: counted are the files that hold their kernels and calls.
 """
 import argparse
 import csv
@@ -15,7 +16,10 @@ import pathlib
 import subprocess
 import tokenize
 
-FOLDERS = {"dplr": "generalized_delta_rule/dplr", "iplr": "generalized_delta_rule/iplr"}
+FOLDERS = {"dplr": ["ops/generalized_delta_rule/dplr"], "iplr": ["ops/generalized_delta_rule/iplr"],
+           "l2norm": ["modules/l2norm.py"], "rms_norm": ["modules/fused_norm_gate.py"],
+           "causal_conv1d": ["modules/conv/causal_conv1d.py", "modules/conv/triton"],
+           "token_shift": ["modules/token_shift.py"]}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
           tokenize.ENDMARKER}
 
@@ -36,24 +40,25 @@ def code_lines(text):
 
 
 def files(checkout, folder):
-    """Path and text of each Python file below fla/ops/FOLDER."""
-    base = f"fla/ops/{folder}"
-    if (checkout / base).is_dir():
-        for path in sorted((checkout / base).rglob("*.py")):
-            yield str(path.relative_to(checkout / base)), path.read_text()
+    """Path and text of each Python file at or below fla/FOLDER."""
+    base = f"fla/{folder}"
+    if (checkout / base).exists():
+        paths = [checkout / base] if base.endswith(".py") else sorted((checkout / base).rglob("*.py"))
+        for path in paths:
+            yield str(path.relative_to(checkout)), path.read_text()
         return
     git = ["git", f"--git-dir={checkout}"]
-    names = subprocess.run(git + ["ls-tree", "-r", "--name-only", "HEAD", base + "/"], check=True, capture_output=True,
+    names = subprocess.run(git + ["ls-tree", "-r", "--name-only", "HEAD", base], check=True, capture_output=True,
                            text=True).stdout.split("\n")
     for name in names:
         if name.endswith(".py"):
-            yield name[len(base) + 1:], subprocess.run(git + ["show", f"HEAD:{name}"], check=True, capture_output=True,
-                                                       text=True).stdout
+            yield name, subprocess.run(git + ["show", f"HEAD:{name}"], check=True, capture_output=True,
+                                       text=True).stdout
 
 
 def count(checkout, operator):
-    return sum(code_lines(text) for path, text in files(checkout, FOLDERS.get(operator, operator))
-               if "backends" not in pathlib.PurePath(path).parts)
+    return sum(code_lines(text) for folder in FOLDERS.get(operator, [f"ops/{operator}"])
+               for path, text in files(checkout, folder) if "backends" not in pathlib.PurePath(path).parts)
 
 
 def main():
