@@ -4,6 +4,7 @@
 #include "runtime/HostIsa.h"
 #include <algorithm>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <mutex>
 
 namespace latile::runtime {
@@ -75,19 +76,26 @@ bool Bundles::describe(const std::string& op, const Options& options, const std:
                        OperatorInfo& info, CompileFailure&) {
   std::vector<std::string> sorted = bound;
   std::sort(sorted.begin(), sorted.end());
+  // What is nearest to it: of the same options, with the fewest tensors more or less.
   const BundleInfo* near = nullptr;
+  bool near_options = false;
+  std::size_t near_difference = 0;
   for (const auto& bundle : all())
     for (const BundleInfo& each : bundle->infos) {
       if (each.info.name != op) continue;
+      std::vector<std::string> other;
+      std::set_symmetric_difference(sorted.begin(), sorted.end(), each.bound.begin(), each.bound.end(),
+                                    std::back_inserter(other));
       const bool same = same_options(each, options);
-      if (same && each.bound == sorted) {
+      if (same && other.empty()) {
         info = each.info;
         return true;
       }
-      if (near == nullptr || same) near = &each;
+      if (near == nullptr || same > near_options || (same == near_options && other.size() < near_difference))
+        near = &each, near_options = same, near_difference = other.size();
     }
   // `near` lies in a bundle of this context, which keeps it.
-  if (near != nullptr && same_options(*near, options))
+  if (near_options)
     fail(LATILE_NO_COMPILER,
          "{}: no bundle has a plan with the tensors {}; one has {}; bind these, or write a bundle that has it", op,
          fmt::join(sorted, ", "), fmt::join(near->bound, ", "));

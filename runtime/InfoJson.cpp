@@ -16,6 +16,12 @@ Range range_from_json(const json& j) {
   return std::pair(j.at(0).get<double>(), j.at(1).get<double>());
 }
 
+/// A null is a list too, where it is iterated over.
+const json& list(const json& j) {
+  if (!j.is_array()) throw json::type_error::create(302, "no list", &j);
+  return j;
+}
+
 /// The number of an enumerator, refused when it is beyond the last one.
 template <class E> E enumerator(const json& j, E last) {
   const auto value = j.get<unsigned>();
@@ -68,12 +74,12 @@ json info_to_json(const OperatorInfo& info) {
 OperatorInfo info_from_json(const json& j) {
   OperatorInfo info;
   j.at("name").get_to(info.name);
-  for (const json& d : j.at("dims")) {
+  for (const json& d : list(j.at("dims"))) {
     DimInfo& dim = info.dims.emplace_back();
     d.at("name").get_to(dim.name), d.at("head").get_to(dim.head), d.at("group").get_to(dim.group);
     d.at("most").get_to(dim.most), d.at("why").get_to(dim.limit_why);
   }
-  for (const json& t : j.at("tensors")) {
+  for (const json& t : list(j.at("tensors"))) {
     TensorInfo& tensor = info.tensors.emplace_back();
     tensor.kind = enumerator(t.at("kind"), TensorInfo::Kind::output);
     t.at("name").get_to(tensor.name), t.at("dims").get_to(tensor.dims), t.at("head").get_to(tensor.head);
@@ -83,12 +89,12 @@ OperatorInfo info_from_json(const json& j) {
     const json& neutral = t.at("neutral");
     tensor.neutral = neutral.is_string() ? (neutral == "inf" ? INFINITY : -INFINITY) : neutral.get<double>();
   }
-  for (const json& s : j.at("scalars")) {
+  for (const json& s : list(j.at("scalars"))) {
     ScalarInfo& scalar = info.scalars.emplace_back();
     s.at("name").get_to(scalar.name);
     if (!s.at("fallback").is_null()) scalar.fallback = s.at("fallback").get<double>();
   }
-  for (const json& o : j.at("options")) {
+  for (const json& o : list(j.at("options"))) {
     OptionInfo& option = info.options.emplace_back();
     option.kind = enumerator(o.at("kind"), OptionInfo::Kind::choice);
     o.at("name").get_to(option.name), o.at("fallback").get_to(option.fallback);

@@ -215,15 +215,20 @@ TEST_CASE("damage, truncation, another version: refused by name") {
   other[12] = static_cast<char>(other[12] + 1);
   has(says(other), "kernels are called in another way");
 
-  // Any bit: in the header, in the index, in a binary. Between binaries lie zeros that nobody reads.
-  std::size_t caught = 0, tried = 0;
+  // Any bit: in the header, in the index, in a binary. Between binaries lie bytes that nobody reads.
+  std::vector<std::pair<std::size_t, std::size_t>> read;
+  {
+    const Bundle bundle(file_with(folder, good));
+    read.emplace_back(0, bundle.plans[0].offset);
+    for (const BundlePlan& plan : bundle.plans) read.emplace_back(plan.offset, plan.offset + plan.bytes);
+  }
   for (std::size_t at = 0; at < good.size(); at += at < 6000 ? 7 : 211) {
     std::string flipped = good;
     flipped[at] = static_cast<char>(flipped[at] ^ 1 << at % 8);
-    ++tried;
-    caught += !says(flipped).empty();
+    const bool matters =
+        std::any_of(read.begin(), read.end(), [&](const auto& part) { return at >= part.first && at < part.second; });
+    CHECK(says(flipped).empty() != matters);
   }
-  CHECK(caught + 2 >= tried);
 }
 
 TEST_CASE("code that was damaged after opening is not run") {
