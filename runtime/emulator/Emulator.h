@@ -65,7 +65,7 @@ struct Report {
     out_of_bounds,  ///< ends the launch, as do the next two
     misaligned,
     divergence,  ///< a barrier or collective that its threads do not all reach
-    in_flight,   ///< memory used while a copy into it or out of it is in flight
+    in_flight,   ///< shared memory used while a copy into it is in flight
     unsupported  ///< ends the launch
   };
   Kind kind = Kind::race;

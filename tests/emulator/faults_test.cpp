@@ -240,6 +240,21 @@ TEST_CASE("a barrier in a branch") {
         std::string::npos);
 }
 
+TEST_CASE("two barriers in the branches of one warp") {
+  // All threads reach a barrier, but not the same one; warps may differ, lanes of a warp may not.
+  std::string barrier = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0) ;@tile.transpose:2\n";
+  for (int edge : {100, 128}) {
+    std::string text =
+        changed(transpose_text, "mid:\n" + barrier,
+                "mid:\n  %low = icmp ult i32 %t, " + std::to_string(edge) + "\n  br i1 %low, label %a, label %b\na:\n" +
+                    changed(barrier, ":2", ":7") + "  br label %after\nb:\n" + changed(barrier, ":2", ":8") +
+                    "  br label %after\nafter:\n");
+    Result r = transpose(changed(text, "[ %t, %mid ]", "[ %t, %after ]"));
+    CHECK(r.completed);
+    CHECK_MESSAGE(reported(r, Kind::divergence, "tile.transpose:8", "tile.transpose:7") == (edge == 100), texts(r));
+  }
+}
+
 TEST_CASE("a shuffle that some lanes do not reach, and one from a lane outside its mask") {
   std::string shuffle = R"(
   %v2 = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %t, i32 1, i32 31) ;@tile.reduce:5
