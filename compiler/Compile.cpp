@@ -1,5 +1,7 @@
 #include "compiler/Compile.h"
+#include "codegen/emulator/Emulate.h"
 #include "codegen/host/Host.h"
+#include "codegen/nvptx/Nvptx.h"
 #include "compiler/Emit.h"
 #include "compiler/Pipeline.h"
 #include "compiler/Version.h"
@@ -49,9 +51,16 @@ struct Session {
   }
 };
 
+/// The choice of a target, or a part of it that history states lie a multiple of apart.
+std::int64_t between_history_states(std::int64_t chunk, const Specialisation& s) {
+  for (const auto& [carry, tokens] : s.every)
+    while (chunk > 16 && tokens % chunk != 0) chunk /= 2;
+  return chunk;
+}
+
 Specialisation settled(const Specialisation& given) {
   Specialisation s = given;
-  if (s.chunk == 0) s.chunk = default_chunk(s);
+  if (s.chunk == 0) s.chunk = between_history_states(default_chunk(s), s);
   return s;
 }
 
@@ -75,21 +84,102 @@ bool record(const OperatorRow& row, const Specialisation& s, Session& session, C
   return false;
 }
 
-bool lower_to_host(const OperatorRow& row, Session& session, CompileFailure& failure) {
+bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, CompileFailure& failure,
+              const simt::Target* gpu = nullptr, std::int64_t columns = 0) {
   std::string before = session.text(), last = "recording";
   PipelineOptions options;
+  options.schedule = schedule;
   options.after = [&](std::string_view pass, mlir::ModuleOp module) {
     last = pass;
     before.clear();
     llvm::raw_string_ostream(before) << module;
     return mlir::success();
   };
-  bool ok = succeeded(lower_to_kernels(*session.module, options));
+  bool ok = succeeded(lower_to_kernels(*session.module, options)) &&
+            (!gpu || succeeded(prepare_for_gpu(*session.module, gpu->name, columns, options)));
   session.mark("passes");
   if (ok) return true;
   failure.user_error = false;
   failure.text = std::string(row.name) + ": the pass after '" + last + "' failed: " + session.diagnostics +
                  "\nreproducer (latile-opt input):\n" + before;
+  return false;
+}
+
+/// "cuda:sm_80" → what makes the code, and for which GPU.
+struct Device {
+  bool emulated = false;
+  const simt::Target* target = nullptr;
+};
+bool find_device(const std::string& name, Device& device, CompileFailure& failure) {
+  std::size_t colon = name.find(':');
+  std::string kind = name.substr(0, colon), target = colon == std::string::npos ? "" : name.substr(colon + 1);
+  device.emulated = kind == "emulated";
+  device.target = simt::find_target(target);
+  if ((device.emulated || kind == "cuda") && device.target && device.target->lanes == 32) return true;
+  failure.text = "no code is made for '" + name + "'; known are cuda: and emulated: with sm_80, sm_86, sm_89 and sm_90";
+  return false;
+}
+
+/// Rows of a chunk, and columns of a state that one block works on.
+struct DeviceTiles {
+  std::int64_t chunk = 0, columns = 0;
+};
+
+/// The sizes that are tried, the best first: larger ones need more shared memory.
+std::vector<DeviceTiles> device_tiles(const Specialisation& s) {
+  std::vector<DeviceTiles> out;
+  std::int64_t last = 0;
+  for (std::int64_t chunk : {64, 32, 16}) {
+    chunk = s.chunk ? s.chunk : between_history_states(chunk, s);
+    if (chunk == last) continue;
+    for (std::int64_t columns : {64, 32, 16}) {
+      // Narrow slices repeat what all columns share.
+      if (columns == 16 && chunk > 16) continue;
+      out.push_back({chunk, columns});
+    }
+    last = chunk;
+  }
+  return out;
+}
+
+bool is_sliced(mlir::ModuleOp module) {
+  return llvm::any_of(module.getOps<tile::KernelOp>(), [](tile::KernelOp kernel) { return kernel->hasAttr("slices"); });
+}
+
+/// What lowering for a device leaves.
+struct DeviceCode {
+  Device device;
+  std::unique_ptr<Session> session;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+/// Records and lowers for a device, with the largest tiles whose kernels fit.
+bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code, Artifact& artifact,
+                     CompileFailure& failure) {
+  if (!find_device(s.device, code.device, failure)) return false;
+  // Only chunks have work that can leave the serial kernel.
+  const Schedule schedule = s.mode == Mode::prefill ? Schedule::prepare : Schedule::fused;
+  std::int64_t unsliced = 0;  // a chunk length at which no kernel has columns to slice
+  for (DeviceTiles tiles : device_tiles(s)) {
+    if (tiles.chunk == unsliced) continue;
+    failure = {};
+    s.chunk = tiles.chunk;
+    code.session = std::make_unique<Session>();
+    code.module = std::make_unique<llvm::Module>("latile", code.context);
+    if (!record(row, s, *code.session, failure) || !lower_by(row, schedule, *code.session, failure, code.device.target, tiles.columns))
+      return false;
+    if (!is_sliced(*code.session->module)) unsliced = tiles.chunk;
+    artifact = Artifact();
+    artifact.target = s.device;
+    std::string fault;
+    if (nvptx::lower(*code.session->module, *code.device.target, *code.module, artifact, fault)) {
+      code.session->mark("emit");
+      return true;
+    }
+    failure.user_error = false;
+    failure.text = s.op + ": " + fault;
+  }
   return false;
 }
 
@@ -138,10 +228,25 @@ std::int64_t default_chunk(const Specialisation& s) {
   return s.isa.level == "amx" && s.io == ElementType::bf16 ? 32 : 16;
 }
 
+static bool compile_device(const OperatorRow& row, const Specialisation& s, Artifact& artifact, CompileFailure& failure) {
+  DeviceCode code;
+  if (!lower_to_device(row, s, code, artifact, failure)) return false;
+  std::string fault;
+  bool ok = code.device.emulated ? emulator::compile_emulated(*code.module, artifact.binary, fault)
+                                 : nvptx::write_ptx(*code.module, *code.device.target, artifact.binary, fault);
+  code.session->mark("codegen");
+  artifact.stages = code.session->stages;
+  if (ok) return true;
+  failure.user_error = false;
+  failure.text = s.op + ": " + fault + "\nreproducer (lowered module):\n" + code.session->text();
+  return false;
+}
+
 bool compile(const OperatorRow& row, const Specialisation& given, Artifact& artifact, CompileFailure& failure) {
+  if (given.device != "host") return compile_device(row, given, artifact, failure);
   Session session;
   Specialisation s = settled(given);
-  if (!record(row, s, session, failure) || !lower_to_host(row, session, failure)) return false;
+  if (!record(row, s, session, failure) || !lower_by(row, Schedule::fused, session, failure)) return false;
   artifact = Artifact();
   artifact.stages = session.stages;
   std::string fault;
@@ -156,7 +261,8 @@ bool parse_stage(const std::string& text, Stage& stage) {
                                                  {"kernel", Stage::kernel},
                                                  {"llvm", Stage::llvm},
                                                  {"object", Stage::object},
-                                                 {"asm", Stage::assembly}};
+                                                 {"asm", Stage::assembly},
+                                                 {"ptx", Stage::assembly}};
   for (auto [name, value] : names)
     if (text == name) {
       stage = value;
@@ -165,13 +271,33 @@ bool parse_stage(const std::string& text, Stage& stage) {
   return false;
 }
 
+static bool emit_device_stage(const OperatorRow& row, const Specialisation& s, Stage stage, std::string& text,
+                              CompileFailure& failure) {
+  DeviceCode code;
+  Artifact artifact;
+  if (!lower_to_device(row, s, code, artifact, failure)) return false;
+  if (stage == Stage::kernel) return text = code.session->text(), true;
+  text.clear();
+  if (stage == Stage::llvm) {
+    llvm::raw_string_ostream out(text);
+    code.module->print(out, nullptr);
+    return true;
+  }
+  bool ok = stage == Stage::object && code.device.emulated
+                ? emulator::compile_emulated(*code.module, text, failure.text)
+                : nvptx::write_ptx(*code.module, *code.device.target, text, failure.text);
+  failure.user_error = false;
+  return ok;
+}
+
 bool emit_stage(const OperatorRow& row, const Specialisation& given, Stage stage, std::string& text,
                 CompileFailure& failure) {
+  if (given.device != "host" && stage != Stage::tile) return emit_device_stage(row, given, stage, text, failure);
   Session session;
   Specialisation s = settled(given);
   if (!record(row, s, session, failure)) return false;
   if (stage == Stage::tile) return text = session.text(), true;
-  if (!lower_to_host(row, session, failure)) return false;
+  if (!lower_by(row, Schedule::fused, session, failure)) return false;
   if (stage == Stage::kernel) return text = session.text(), true;
   Artifact artifact;
   host::Texts texts;

@@ -37,8 +37,11 @@ void Preparation::lay_arguments(const BoundKernel& kernel, void** pointers, std:
     char* place = base + layout.tensors;
     for (std::size_t before = 0; before < index; ++before) place += program.workspace_tensor_bytes(before, most);
     *pointers++ = place;
-    for (std::int64_t stride : {of.heads.at(sizes) * of.rows * of.cols, of.rows * of.cols, of.cols, std::int64_t{1}})
-      *numbers++ = stride;
+    const std::int64_t tile = of.rows * of.cols;
+    *numbers++ = of.by_head ? of.heads.at(sizes) * tile : tile;
+    if (of.by_head) *numbers++ = tile;
+    *numbers++ = of.cols;
+    *numbers++ = 1;
   }
   for (const Count& dim : kernel.dims) *numbers++ = dim.at(sizes);
   for (int scalar : kernel.scalars)

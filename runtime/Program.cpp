@@ -46,7 +46,7 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
     return program.chunk == chunk;
   };
   for (const WorkspaceTensor& tensor : code.artifact.workspace) {
-    BoundWorkspace bound{{}, tensor.rows, tensor.cols, tensor.element_bytes};
+    BoundWorkspace bound{{}, tensor.rows, tensor.cols, tensor.element_bytes, !tensor.axis.empty()};
     const bool axis = tensor.axis.empty() || (count(signature, tensor.axis, bound.heads) && !bound.heads.chunks);
     if (!axis || tensor.rows <= 0 || tensor.cols <= 0 || tensor.element_bytes <= 0 || !set_chunk(tensor.chunk))
       return wrong(fmt::format("workspace tensor {} has a shape that no run has", tensor.name));
@@ -84,6 +84,7 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
         });
         if (found == all.end()) return wrong(fmt::format("kernel {} reads an unknown {}", facts.symbol, view.tensor));
         index = ~static_cast<int>(found - all.begin());
+        if (found->axis.empty()) rank = 3;
       } else {
         return wrong(fmt::format("kernel {} takes tensor {}, which is not bound", facts.symbol, view.tensor));
       }

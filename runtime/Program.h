@@ -55,6 +55,7 @@ struct BoundKernel {
 struct BoundWorkspace {
   Count heads;
   std::int64_t rows = 1, cols = 1, element_bytes = 4;
+  bool by_head = true;  ///< false: [chunks, rows, cols]
 };
 
 /// Where things lie in the workspace, from its first multiple of 4096; on a device, from its beginning.

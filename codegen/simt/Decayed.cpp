@@ -1,9 +1,105 @@
-// Products with a decay for each column of the gate, exact: every entry has its own exponential.
+// Products with a decay for each column of the gate. Between blocks of 16 rows a product of tiles scaled to the first
+// row of the block of results, by exponentials of at most 1; inside a block exact: down a column of scores the decayed
+// key shrinks by the same factors for every column, so that an element of the gate costs one exponential.
 #include "codegen/simt/KernelEmitter.h"
 
 namespace latile::simt {
 
 using namespace tile;
+
+/// The type of a product's operands: float32 where none is asked for.
+llvm::Type* KernelEmitter::operand_type(std::optional<mlir::Type> wanted) {
+  if (wanted && wanted->isBF16()) return b_.getBFloatTy();
+  return wanted && wanted->isF16() ? b_.getHalfTy() : b_.getFloatTy();
+}
+
+void KernelEmitter::scores_of_blocks(DecayedScoresOp op, ArrayRef<Copy> operands, const Copy& to) {
+  const auto &q = operands[0], k = operands[1], gr = operands[2], gc = operands[3];
+  std::int64_t rows = extents(op.getTile())[0], width = extents(op.getQ())[1];
+  // Row i holds exp2(Gr_i - Gr_(i-1)), what a row loses to the one above it.
+  Copy steps = reserve(rows, width, b_.getFloatTy());
+  accesses({gr}, {steps});
+  t_.spread(rows * width, [&](Ir e) {
+    Ir row = t_.div(e, width), d = t_.rem(e, width);
+    Ir above = b_.CreateSelect(b_.CreateICmpSGT(row, t_.i32(0)), t_.add(row, -1), t_.i32(0));
+    set_element(steps, row, d, t_.exp2(b_.CreateFSub(element(gr, row, d), element(gr, above, d))));
+  });
+  // Eight lanes share the sums of one column of a diagonal block.
+  accesses({q, k, gr, gc, steps}, {to});
+  constexpr int lanes = 8;
+  const bool strict = op.getKind() == MaskKind::Strict;
+  t_.spread(rows * lanes, [&](Ir e) {
+    Ir column = t_.div(e, lanes), part = t_.rem(e, lanes), local = t_.rem(column, 16),
+       first = b_.CreateSub(column, local);
+    // The first row that the mask keeps; where the block has none, its gate is not needed but must be readable.
+    Ir start_row = t_.add(local, strict ? 1 : 0);
+    Ir at = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, t_.add(first, start_row), t_.i32(rows - 1));
+    SmallVector<Ir> sums =
+        t_.loop(part, t_.i32(width), lanes, SmallVector<Ir>(16, t_.f32(0)), [&](Ir d, ArrayRef<Ir> so_far) {
+          Ir gap = b_.CreateFSub(element(gr, at, d), element(gc, column, d));
+          Ir start = b_.CreateFMul(element(k, column, d), t_.exp2(gap)), key = t_.f32(0);
+          SmallVector<Ir> next;
+          for (int i = 0; i < 16; ++i) {
+            Ir row = t_.add(first, i);
+            if (i) key = b_.CreateFMul(key, element(steps, row, d));
+            key = b_.CreateSelect(b_.CreateICmpEQ(start_row, t_.i32(i)), start, key);
+            next.push_back(t_.fma(element(q, row, d), key, so_far[static_cast<std::size_t>(i)]));
+          }
+          return next;
+        });
+    for (Ir& x : sums)
+      for (int mask = 1; mask < lanes; mask *= 2) x = b_.CreateFAdd(x, t_.shuffle_xor(x, mask));
+    t_.when(b_.CreateICmpEQ(part, t_.i32(0)), [&] {
+      for (int i = 0; i < 16; ++i) {
+        Ir keep = kept(op.getKind(), 1, {t_.i32(i), local});
+        set_element(to, t_.add(first, i), column, b_.CreateSelect(keep, sums[static_cast<std::size_t>(i)], t_.f32(0)));
+      }
+    });
+  });
+  scratch_.release(steps.region);
+  llvm::Type* type = operand_type(op.getOperand());
+  for (std::int64_t from = 16; from < rows; from += 16) {
+    Copy left = reserve(16, width, type), right = reserve(width, from, type, true);
+    accesses({q, k, gr, gc}, {left, right});
+    std::int64_t padded = left.columns;
+    auto scaled = [&](std::int64_t count, const Copy& x, const Copy& gate, std::int64_t first, bool rising, auto put) {
+      t_.spread(count * padded, [&](Ir e) {
+        Ir row = t_.div(e, padded), d = t_.rem(e, padded), at = t_.add(row, first);
+        Ir gap = b_.CreateFSub(element(gate, at, d), element(gr, t_.i32(from), d));
+        Ir value = b_.CreateFMul(element(x, at, d), t_.exp2(rising ? b_.CreateFNeg(gap) : gap));
+        // Columns that do not exist hold zeros, in the gates too.
+        put(row, d, t_.convert(value, type));
+      });
+    };
+    scaled(16, q, gr, from, false, [&](Ir row, Ir d, Ir value) { set_element(left, row, d, value); });
+    scaled(from, k, gc, 0, true, [&](Ir row, Ir d, Ir value) { set_element(right, d, row, value); });
+    Layout layout = accumulators(16, from);
+    SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
+    Operand a;
+    a.copy = left;
+    a.element = type;
+    SmallVector<Ir> values = product(a, right, width, layout, zero);
+    scratch_.release(left.region);
+    scratch_.release(right.region);
+    writes(to);
+    auto put = [&] {
+      for (int r = 0; r < layout.registers(); ++r) {
+        PlaceIr at = place(layout, r);
+        set_element(to, t_.add(at.row, from), at.column, values[static_cast<std::size_t>(r)]);
+      }
+    };
+    if (Ir first = t_.is_first_replica(layout))
+      t_.when(first, put);
+    else
+      put();
+  }
+  // Above the diagonal blocks.
+  writes(to);
+  t_.spread(rows * rows, [&](Ir e) {
+    Ir row = t_.div(e, rows), column = t_.rem(e, rows);
+    t_.when(b_.CreateICmpSLT(t_.div(row, 16), t_.div(column, 16)), [&] { set_element(to, row, column, t_.f32(0)); });
+  });
+}
 
 void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
   mlir::Value v = op.getTile();
@@ -11,9 +107,13 @@ void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
   SmallVector<Copy, 4> operands;
   for (mlir::Value x : {op.getQ(), op.getK(), op.getGr(), op.getGc()}) operands.push_back(copy(x));
   if (!failure_.empty()) return;
+  if (op.getKind() != MaskKind::All && op.getStair() == 1 && rows % 16 == 0 && width > 1) {
+    Copy to = reserve(rows, columns, b_.getFloatTy());
+    scores_of_blocks(op, operands, to);
+    return define(v, to);
+  }
   Copy to = reserve(rows, columns, b_.getFloatTy());
-  writes(to);
-  for (const Copy& c : operands) reads(c);
+  accesses(operands, {to});
   std::int64_t stored_rows = to.transposed ? to.columns : to.rows,
                stored_columns = to.transposed ? to.rows : to.columns;
   t_.spread(stored_rows * stored_columns, [&](Ir e) {
@@ -35,6 +135,73 @@ void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
   define(v, to);
 }
 
+// Inside a block a thread owns a column and walks down from every row j, x_j shrinking as it goes; what lies before the
+// block comes by a product, scaled to the block's first row on both sides.
+void KernelEmitter::apply_of_blocks(DecayedApplyOp op, ArrayRef<Copy> operands, const Copy& to) {
+  const auto &a = operands[0], &x = operands[1], &gr = operands[2], &gc = operands[3];
+  std::int64_t rows = extents(op.getTile())[0], width = extents(op.getTile())[1];
+  bool strict = op.getKind() == MaskKind::Strict;
+  accesses(operands, {to});
+  std::int64_t padded = to.transposed ? to.rows : to.columns;
+  t_.spread(rows / 16 * padded, [&](Ir e) {
+    Ir first = t_.mul(t_.div(e, padded), 16), d = t_.rem(e, padded);
+    SmallVector<Ir> gates, steps{nullptr}, sums(16, t_.f32(0));
+    for (int i = 0; i < 16; ++i) {
+      gates.push_back(element(gr, t_.add(first, i), d));
+      if (i) steps.push_back(t_.exp2(b_.CreateFSub(gates[gates.size() - 1], gates[gates.size() - 2])));
+    }
+    for (int j = 0; j < 16; ++j) {
+      Ir column = t_.add(first, j);
+      const int start = j + strict;  // the first row that the mask keeps
+      if (start == 16) break;
+      Ir gap = b_.CreateFSub(gates[static_cast<std::size_t>(start)], element(gc, column, d));
+      Ir value = b_.CreateFMul(element(x, column, d), t_.exp2(gap));
+      for (int i = start; i < 16; ++i) {
+        auto at = static_cast<std::size_t>(i);
+        if (i > start) value = b_.CreateFMul(value, steps[at]);
+        sums[at] = t_.fma(element(a, t_.add(first, i), column), value, sums[at]);
+      }
+    }
+    for (int i = 0; i < 16; ++i) set_element(to, t_.add(first, i), d, sums[static_cast<std::size_t>(i)]);
+  });
+  llvm::Type* type = operand_type(op.getOperand());
+  for (std::int64_t from = 16; from < rows; from += 16) {
+    Copy left = reserve(16, from, type), right = reserve(from, width, type);
+    accesses({a, x, gr, gc}, {left, right});
+    t_.spread(16 * from, [&](Ir e) {
+      Ir row = t_.div(e, from), column = t_.rem(e, from);
+      set_element(left, row, column, t_.convert(element(a, t_.add(row, from), column), type));
+    });
+    t_.spread(from * right.columns, [&](Ir e) {
+      Ir row = t_.div(e, right.columns), d = t_.rem(e, right.columns);
+      Ir gap = b_.CreateFSub(element(gr, t_.i32(from), d), element(gc, row, d));
+      set_element(right, row, d, t_.convert(b_.CreateFMul(element(x, row, d), t_.exp2(gap)), type));
+    });
+    Layout layout = accumulators(16, width);
+    SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
+    Operand l;
+    l.copy = left;
+    l.element = type;
+    SmallVector<Ir> values = product(l, right, from, layout, zero);
+    scratch_.release(left.region);
+    scratch_.release(right.region);
+    accesses({gr}, {to});
+    auto put = [&] {
+      for (int r = 0; r < layout.registers(); ++r) {
+        PlaceIr at = place(layout, r);
+        Ir row = t_.add(at.row, from);
+        Ir gap = b_.CreateFSub(element(gr, row, at.column), element(gr, t_.i32(from), at.column));
+        Ir sum = t_.fma(values[static_cast<std::size_t>(r)], t_.exp2(gap), element(to, row, at.column));
+        set_element(to, row, at.column, sum);
+      }
+    };
+    if (Ir only = t_.is_first_replica(layout))
+      t_.when(only, put);
+    else
+      put();
+  }
+}
+
 // A thread owns an element of the result and walks along the masked sum.
 void KernelEmitter::emit_decayed_apply(DecayedApplyOp op) {
   mlir::Value v = op.getTile(), a = op.getA();
@@ -44,9 +211,13 @@ void KernelEmitter::emit_decayed_apply(DecayedApplyOp op) {
   for (mlir::Value x : {a, mlir::Value(op.getX()), mlir::Value(op.getGr()), mlir::Value(op.getGc())})
     operands.push_back(copy(x));
   if (!failure_.empty()) return;
+  if (op.getKind() != MaskKind::All && op.getStair() == 1 && rows % 16 == 0 && columns > 1 && !transposed) {
+    Copy to = reserve(rows, columns, b_.getFloatTy());
+    apply_of_blocks(op, operands, to);
+    return define(v, to);
+  }
   Copy to = reserve(rows, columns, b_.getFloatTy());
-  writes(to);
-  for (const Copy& c : operands) reads(c);
+  accesses(operands, {to});
   std::int64_t stored_rows = to.transposed ? to.columns : to.rows,
                stored_columns = to.transposed ? to.rows : to.columns;
   t_.spread(stored_rows * stored_columns, [&](Ir e) {

@@ -126,6 +126,7 @@ Ir KernelEmitter::elementwise(mlir::Operation* op, ArrayRef<Ir> x) {
       .Case<mlir::math::RsqrtOp>(
           [&](auto) { return b_.CreateFDiv(t_.f32(1.0), t_.call(llvm::Intrinsic::sqrt, {f}, {x[0]})); })
       .Case<mlir::math::AbsFOp>([&](auto) { return t_.call(llvm::Intrinsic::fabs, {f}, {x[0]}); })
+      .Case<mlir::math::FloorOp>([&](auto) { return t_.call(llvm::Intrinsic::floor, {f}, {x[0]}); })
       .Case<mlir::math::TanhOp>([&](auto) { return t_.tanh(x[0]); })
       .Case<mlir::arith::SelectOp>([&](auto) { return b_.CreateSelect(x[0], x[1], x[2]); })
       .Case<mlir::arith::CmpFOp>([&](mlir::arith::CmpFOp compare) {

@@ -33,17 +33,19 @@ bool KernelEmitter::emit_gather(mlir::Operation* op) {
     return true;
   }
   SmallVector<Ir> edge;
+  Ir start = nullptr;
+  if (auto l = mlir::dyn_cast<LookupOp>(op); l && l.getFrom()) start = get(l.getFrom(), layout_of(l.getFrom()))[0];
   if (auto p = mlir::dyn_cast<PrevOp>(op)) edge = get(p.getFrom(), layout.slice(Axis::rows));
   Copy c = copy(x), other;
   if (!failure_.empty()) return true;
   mlir::Value second;
   if (auto k = mlir::dyn_cast<ContractKronOp>(op)) second = k.getX();
   if (auto k = mlir::dyn_cast<KronRowsOp>(op)) second = k.getY();
-  if (second) {
-    other = copy(second);
-    reads(other);
-  }
-  reads(c);
+  if (second) other = copy(second);
+  if (second)
+    accesses({c, other}, {});
+  else
+    reads(c);
   int reg = 0;
   llvm::TypeSwitch<mlir::Operation*>(op)
       .Case<RowOp>([&](RowOp r) {
@@ -55,8 +57,8 @@ bool KernelEmitter::emit_gather(mlir::Operation* op) {
         gather([&](const PlaceIr& here) {
           Ir first = b_.CreateICmpEQ(here.row, t_.i32(reverse ? rows - 1 : 0));
           Ir from = b_.CreateSelect(first, here.row, t_.add(here.row, reverse ? 1 : -1));
-          Ir start = edge[static_cast<std::size_t>(layout.slice_register(Axis::rows, reg++))];
-          return b_.CreateSelect(first, start, element(c, from, here.column));
+          Ir before = edge[static_cast<std::size_t>(layout.slice_register(Axis::rows, reg++))];
+          return b_.CreateSelect(first, before, element(c, from, here.column));
         });
       })
       .Case<RepeatRowsOp>([&](RepeatRowsOp r) {
@@ -76,7 +78,7 @@ bool KernelEmitter::emit_gather(mlir::Operation* op) {
         // 0 on the diagonal, else 1 + the number of the highest bit in which row and column differ, counted from a
         // start.
         Ir from = t_.i32(0);
-        if (l.getFrom()) from = b_.CreateFPToSI(get(l.getFrom(), layout_of(l.getFrom()))[0], b_.getInt32Ty());
+        if (start) from = b_.CreateFPToSI(start, b_.getInt32Ty());
         auto level = [&](Ir i, Ir j) {
           Ir differ = b_.CreateXor(b_.CreateAdd(i, from), b_.CreateAdd(j, from));
           Ir zeros = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, differ, b_.getInt1(false));

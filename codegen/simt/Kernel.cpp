@@ -8,8 +8,9 @@ namespace latile::simt {
 using namespace tile;
 
 KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuilder& debug, llvm::DICompileUnit* unit,
-                             int threads)
-    : kernel_(kernel), module_(module), debug_(debug), unit_(unit), b_(module.getContext()), t_(b_, threads) {
+                             int threads, bool staged)
+    : kernel_(kernel), module_(module), debug_(debug), unit_(unit), b_(module.getContext()), t_(b_, threads),
+      staged_(staged) {
   facts_.threads = threads;
 }
 
@@ -209,7 +210,8 @@ void KernelEmitter::release_after(mlir::Operation* op) {
   if (it == last_uses_.end()) return;
   for (mlir::Value v : it->second) {
     Held& held = held_[v];
-    for (const Copy& c : held.copies) scratch_.release(c.region);
+    for (const Copy& c : held.copies)
+      if (!c.borrowed) scratch_.release(c.region);
     held.copies.clear();
     llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == v; });
   }
@@ -224,7 +226,7 @@ void KernelEmitter::in_scope(llvm::function_ref<void()> body) {
     added_.pop_back();
     Held& held = held_[value];
     if (is_copy) {
-      scratch_.release(held.copies.back().region);
+      if (!held.copies.back().borrowed) scratch_.release(held.copies.back().region);
       held.copies.pop_back();
     } else {
       held.forms.pop_back();
@@ -247,11 +249,15 @@ void KernelEmitter::emit_block(mlir::Block& block) {
 void KernelEmitter::emit_operation(mlir::Operation* op) {
   if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op)) return emit_for(loop);
   if (auto branch = mlir::dyn_cast<mlir::scf::IfOp>(op)) return emit_if(branch);
-  if (emit_index(op)) return;
   if (auto c = mlir::dyn_cast<ColumnsOp>(op)) return emit_columns(c);
+  if (emit_index(op)) return;
   if (mlir::isa<LoadOp, LoadRowsOp>(op)) return emit_load(op);
   if (mlir::isa<StoreOp, StoreRowsOp>(op)) return emit_store(op);
   if (op->use_empty() || is_alias(op)) return;
+  if (auto c = mlir::dyn_cast<ConvertLayoutOp>(op)) {
+    Layout to = layout_of(c.getTile());
+    return define(c.getTile(), to, get(c.getX(), to));
+  }
   if (auto d = mlir::dyn_cast<DotOp>(op)) return emit_dot(d);
   if (auto r = mlir::dyn_cast<ReduceOp>(op)) return emit_reduce(r);
   if (mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op)) return emit_triangular(op);
@@ -306,6 +312,19 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
     init.append(values);
   }
   if (!failure_.empty()) return;
+  Ir low = indices_.lookup(loop.getLowerBound()), high = indices_.lookup(loop.getUpperBound());
+  std::int64_t stride = step->getSExtValue();
+  find_stages(loop);
+  const SmallVector<mlir::Operation*> loads = stages_.loads;
+  const bool ahead = !loads.empty();
+  if (ahead) {
+    SmallVector<Copy> stages;
+    for (mlir::Operation* op : loads) stages.push_back(ahead_[op]);
+    accesses({}, stages);
+    t_.when(b_.CreateICmpSLT(low, high), [&] { start_stages(loop, low, t_.i32(0)); });
+    init.push_back(t_.i32(0));
+  }
+  Ir next_stage = nullptr;
   auto bind = [&](mlir::ValueRange values, ArrayRef<Ir> carried) {
     std::size_t at = 0;
     for (auto [v, layout, count] : llvm::zip(values, layouts, counts)) {
@@ -316,26 +335,39 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
       at += count;
     }
   };
-  SmallVector<Ir> last = t_.loop(indices_.lookup(loop.getLowerBound()), indices_.lookup(loop.getUpperBound()),
-                                 step->getSExtValue(), init, [&](Ir iv, ArrayRef<Ir> carried) {
-                                   SmallVector<Ir> next;
-                                   indices_[loop.getInductionVar()] = iv;
-                                   barrier();
-                                   in_scope([&] {
-                                     bind(mlir::ValueRange(loop.getRegionIterArgs()), carried);
-                                     emit_block(body);
-                                     if (!failure_.empty()) return;
-                                     for (auto [v, layout] : llvm::zip(body.getTerminator()->getOperands(), layouts)) {
-                                       if (is_tile(v))
-                                         next.append(get(v, layout));
-                                       else
-                                         next.push_back(indices_.lookup(v));
-                                     }
-                                     release_after(body.getTerminator());
-                                   });
-                                   return failure_.empty() ? next : SmallVector<Ir>(carried);
-                                 });
+  auto turn = [&](Ir iv, ArrayRef<Ir> carried) {
+    SmallVector<Ir> next;
+    if (ahead) t_.call(llvm::Intrinsic::nvvm_cp_async_wait_all, {}, {});
+    barrier();
+    if (ahead) {
+      // Behind the barrier nobody reads the other stage any more.
+      Ir following = t_.add(iv, stride), other = b_.CreateXor(carried.back(), t_.i32(1));
+      t_.when(b_.CreateICmpSLT(following, high), [&] { start_stages(loop, following, other); });
+      for (mlir::Operation* op : loads) ahead_[op].stage = t_.mul(carried.back(), stage_bytes(ahead_[op]));
+      next_stage = other;
+    }
+    indices_[loop.getInductionVar()] = iv;
+    in_scope([&] {
+      bind(mlir::ValueRange(loop.getRegionIterArgs()), carried);
+      emit_block(body);
+      if (!failure_.empty()) return;
+      for (auto [v, layout] : llvm::zip(body.getTerminator()->getOperands(), layouts)) {
+        if (is_tile(v))
+          next.append(get(v, layout));
+        else
+          next.push_back(indices_.lookup(v));
+      }
+      release_after(body.getTerminator());
+    });
+    if (ahead) next.push_back(next_stage);
+    return failure_.empty() ? next : SmallVector<Ir>(carried);
+  };
+  SmallVector<Ir> last = t_.loop(low, high, stride, init, turn);
   barrier();
+  if (ahead) {
+    for (mlir::Operation* op : loads) scratch_.release(ahead_[op].region);
+    ahead_.clear();
+  }
   bind(loop.getResults(), last);
 }
 

@@ -32,6 +32,8 @@ struct Copy {
   std::int64_t rows = 0, columns = 0;  ///< stored
   llvm::Type* element = nullptr;
   bool transposed = false;
+  Ir stage = nullptr;     ///< bytes from the region's begin, known at run time; null: 0
+  bool borrowed = false;  ///< the region is someone else's to release
   Copy flipped() const {
     Copy c = *this;
     c.transposed = !c.transposed;
@@ -39,12 +41,17 @@ struct Copy {
   }
 };
 
+/// Bytes of one of the stages of a tile that is copied ahead.
+inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127) / 128 * 128; }
+
 class KernelEmitter {
 public:
-  KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, int threads);
+  /// `staged`: tiles that a loop reads come while the turn before works, in twice the shared memory.
+  KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, int threads, bool staged);
   /// Emits the function; facts() is complete then. `names` are those of the arguments after the grid's, in order.
   void emit(ArrayRef<std::string> names);
   const KernelFacts& facts() const { return facts_; }
+  llvm::Function* function() const { return function_; }
   const std::string& failure() const { return failure_; }
 
 private:
@@ -65,6 +72,8 @@ private:
     Ir first, count, number;  ///< i64
     bool reversed = false;
     bool never_empty = false;
+    Ir missing = nullptr;  ///< rows at the tile's start that lie before the sequence; null: none
+    Ir here = nullptr;     ///< rows of the tile that exist, the missing ones counted: `count` without `back`
   };
   /// A tile in global memory.
   struct Memory {
@@ -72,7 +81,10 @@ private:
     Ir row_stride = nullptr, column_stride = nullptr;  ///< elements; null: 1
     llvm::Type* element = nullptr;
     Ir row_limit = nullptr;  ///< rows at or past it do not exist (i32); null: all do
+    Ir row_start = nullptr;  ///< nor do rows before it; null: 0
+    Ir safe_row = nullptr;   ///< one that exists; null: 0
     Ir exists = nullptr;     ///< false: nothing is there; null: it is
+    Ir base = nullptr;       ///< of the tensor: an address that is always there
     Ir aligned = nullptr;
     std::int64_t rate = 1;
     bool reversed = false;  ///< rows of memory descend in groups of `rate`
@@ -143,11 +155,19 @@ private:
   Memory memory_of_rows(const View&, Ir batch, const Rows&, Ir head, std::int64_t rate);
   Memory memory_of(mlir::Operation*);
   Ir address(const Memory&, const PlaceIr&);
+  Ir row_exists(const Memory&, Ir row);
+  Ir all_rows_exist(const Memory&, std::int64_t rows);
   SmallVector<Ir> load(const Memory&, const Layout&, std::int64_t rows, std::int64_t columns, int vector);
   void store(const Memory&, const Registers&, std::int64_t rows, std::int64_t columns, int vector);
   void emit_columns(tile::ColumnsOp);
   void emit_load(mlir::Operation*);
+  bool is_staged(mlir::Operation* load);
   void emit_store(mlir::Operation*);
+
+  // Stages.cpp: loads a turn ahead
+  void find_stages(mlir::scf::ForOp);
+  void start_stages(mlir::scf::ForOp, Ir turn, Ir stage);
+  void start_copy(const Memory&, const Copy& to, std::int64_t rows, std::int64_t columns);
 
   // Elementwise.cpp
   bool emit_elementwise(mlir::Operation*);
@@ -165,7 +185,15 @@ private:
 
   // Products.cpp
   void emit_dot(tile::DotOp);
-  SmallVector<Ir> product(const Copy& a, const Copy& b, std::int64_t terms, const Layout&, ArrayRef<Ir> init);
+  /// An operand of a product: a copy in shared memory or, of the left one, registers in the layout of its fragments.
+  struct Operand {
+    Copy copy;
+    SmallVector<Ir> registers;
+    Layout layout;
+    llvm::Type* element = nullptr;
+  };
+  Operand left_operand(mlir::Value, const Layout& result);
+  SmallVector<Ir> product(const Operand& a, const Copy& b, std::int64_t terms, const Layout&, ArrayRef<Ir> init);
   void emit_vector_product(tile::DotOp);
 
   // Running.cpp, Triangular.cpp, Decayed.cpp, Systems.cpp
@@ -173,7 +201,10 @@ private:
   void emit_triangular(mlir::Operation*);
   void substitute(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t columns);
   void emit_decayed_scores(tile::DecayedScoresOp);
+  void scores_of_blocks(tile::DecayedScoresOp, ArrayRef<Copy> operands, const Copy& to);
   void emit_decayed_apply(tile::DecayedApplyOp);
+  void apply_of_blocks(tile::DecayedApplyOp, ArrayRef<Copy> operands, const Copy& to);
+  llvm::Type* operand_type(std::optional<mlir::Type> wanted);
   void emit_solve(tile::SolveOp);
   void emit_custom(tile::CustomOp);
 
@@ -191,7 +222,7 @@ private:
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock *entry_ = nullptr, *exit_ = nullptr;
   llvm::GlobalVariable* shared_ = nullptr;
-  std::int64_t strides_ = 0, views_count_ = 0;
+  std::int64_t strides_ = 0;
   unsigned op_number_ = 0;
   llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;
   llvm::DenseMap<mlir::Value, View> views_;
@@ -203,6 +234,12 @@ private:
     mlir::Value value;
     bool copy;
   };
+  const bool staged_;
+  struct Stages {
+    SmallVector<mlir::Operation*> positions, loads;  ///< integer ops that the loads need, in order; and those loads
+  };
+  Stages stages_;                                 ///< of the loop that is emitted
+  llvm::DenseMap<mlir::Operation*, Copy> ahead_;  ///< loads that are under way when their turn begins
   std::vector<Added> added_;  ///< forms and copies in order, so that those of a region can be forgotten at its end
 };
 

@@ -1,4 +1,5 @@
 #include "codegen/simt/Lower.h"
+#include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Verifier.h"
@@ -6,20 +7,6 @@
 namespace latile::simt {
 
 using namespace tile;
-
-/// Threads of a block: enough that the widest tile takes at most 64 registers of each.
-static int threads_for(KernelOp kernel) {
-  std::int64_t most = 0;
-  auto note = [&](mlir::Value v) {
-    if (is_tile(v)) most = std::max(most, ((extents(v)[0] + 15) / 16 * 16) * ((extents(v)[1] + 15) / 16 * 16));
-  };
-  kernel.walk([&](mlir::Operation* op) {
-    for (mlir::Value v : op->getResults()) note(v);
-  });
-  int threads = 128;
-  while (threads < 512 && most / threads > 64) threads *= 2;
-  return threads;
-}
 
 static WorkspaceTensor workspace_tensor(WorkspaceOp op) {
   auto inner = op.getView().getType().getInner();
@@ -53,13 +40,19 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, llvm::Module& mo
       names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
       if (workspace) chunk = static_cast<std::int64_t>(workspace.getChunk());
     }
-    KernelEmitter emitter(kernel, module, debug, unit, threads_for(kernel));
-    emitter.emit(names);
-    if (!emitter.failure().empty()) {
-      failure = emitter.failure();
-      return false;
+    KernelFacts facts;
+    // Loads a turn ahead where two stages of them fit.
+    for (bool staged : {true, false}) {
+      KernelEmitter emitter(kernel, module, debug, unit, threads_for(kernel, target), staged && target.has_async_copy);
+      emitter.emit(names);
+      if (!emitter.failure().empty()) {
+        failure = emitter.failure();
+        return false;
+      }
+      facts = emitter.facts();
+      if (facts.shared_bytes <= target.shared_limit || !staged) break;
+      emitter.function()->eraseFromParent();
     }
-    KernelFacts facts = emitter.facts();
     // A kernel over chunks that reads no rows still has a grid that the run must count.
     if (facts.grid.front() == "chunks" && facts.chunk == 0) facts.chunk = chunk;
     if (facts.shared_bytes > target.shared_limit) {

@@ -11,6 +11,7 @@ KernelEmitter::Memory KernelEmitter::memory_of(const View& view, mlir::ValueRang
   Memory m;
   m.element = view.element;
   m.aligned = view.aligned;
+  m.base = view.pointer;
   Ir offset = t_.i64(0);
   std::size_t axis = 0;
   for (mlir::Value index : leading) {
@@ -45,6 +46,7 @@ KernelEmitter::Memory KernelEmitter::memory_of_rows(const View& view, Ir batch, 
   Memory m;
   m.element = view.element;
   m.aligned = view.aligned;
+  m.base = view.pointer;
   m.rate = rate;
   m.reversed = rows.reversed;
   Ir offset = t_.add(t_.mul(batch, view.strides[0]), t_.mul(t_.mul(rows.first, rate), view.strides[1]));
@@ -53,8 +55,9 @@ KernelEmitter::Memory KernelEmitter::memory_of_rows(const View& view, Ir batch, 
   bool contiguous = view.shape.getUnit() == view.shape.getRank() - 1;
   m.row_stride = view.shape.getUnit() == 1 ? nullptr : view.strides[1];
   m.column_stride = view.shape.getInner().empty() ? t_.i64(0) : contiguous ? nullptr : view.strides.back();
-  m.row_limit = b_.CreateTrunc(t_.mul(rows.count, rate), b_.getInt32Ty());
-  if (!rows.never_empty) m.exists = b_.CreateICmpSGT(rows.count, t_.i64(0));
+  m.row_limit = b_.CreateTrunc(t_.mul(rows.here, rate), b_.getInt32Ty());
+  if (!rows.never_empty) m.exists = b_.CreateICmpSGT(rows.here, rows.missing ? rows.missing : t_.i64(0));
+  if (rows.missing) m.row_start = m.safe_row = b_.CreateTrunc(t_.mul(rows.missing, rate), b_.getInt32Ty());
   return m;
 }
 
@@ -69,6 +72,18 @@ KernelEmitter::Memory KernelEmitter::memory_of(mlir::Operation* op) {
   if (auto l = mlir::dyn_cast<LoadOp>(op)) return memory_of(views_[l.getView()], l.getIndices());
   auto s = mlir::cast<StoreOp>(op);
   return memory_of(views_[s.getView()], s.getIndices());
+}
+
+/// Whether a row of a tile is there; null: every row of the tile is.
+Ir KernelEmitter::row_exists(const Memory& m, Ir row) {
+  Ir valid = m.row_limit ? b_.CreateICmpSLT(row, m.row_limit) : nullptr;
+  return m.row_start ? b_.CreateAnd(valid, b_.CreateICmpSGE(row, m.row_start)) : valid;
+}
+/// Whether all rows are; null: they are, or there is no telling.
+Ir KernelEmitter::all_rows_exist(const Memory& m, std::int64_t rows) {
+  if (!m.row_limit) return nullptr;
+  Ir full = b_.CreateICmpSGE(m.row_limit, t_.i32(rows));
+  return m.row_start ? b_.CreateAnd(full, b_.CreateICmpEQ(m.row_start, t_.i32(0))) : full;
 }
 
 /// Of reversed rows the tokens descend, and the `rate` rows of one token ascend.
@@ -104,8 +119,8 @@ SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::
     SmallVector<Ir> out;
     for (int r = 0; r < layout.registers(); ++r) {
       PlaceIr at = clamped(place(layout, r), 1);
-      Ir valid = m.row_limit ? b_.CreateICmpSLT(at.row, m.row_limit) : nullptr;
-      if (valid) at.row = b_.CreateSelect(valid, at.row, t_.i32(0));
+      Ir valid = row_exists(m, at.row);
+      if (valid) at.row = b_.CreateSelect(valid, at.row, m.safe_row ? m.safe_row : t_.i32(0));
       Ir x = b_.CreateAlignedLoad(m.element, address(m, at), llvm::Align(bytes));
       out.push_back(valid ? b_.CreateSelect(valid, x, zero) : x);
     }
@@ -128,10 +143,7 @@ SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::
   };
   auto existing = [&] {
     Ir easy = vector > 1 ? m.aligned : nullptr;
-    if (m.row_limit) {
-      Ir full = b_.CreateICmpSGE(m.row_limit, t_.i32(rows));
-      easy = easy ? b_.CreateAnd(easy, full) : full;
-    }
+    if (Ir full = all_rows_exist(m, rows)) easy = easy ? b_.CreateAnd(easy, full) : full;
     if (!easy || count == 1) return slow();
     return t_.choose(easy, fast, slow);
   };
@@ -147,10 +159,7 @@ void KernelEmitter::store(const Memory& m, const Registers& from, std::int64_t r
     for (int r = 0; r < layout.registers(); ++r) {
       PlaceIr at = place(layout, r);
       Ir valid = inside(at, layout, rows, columns);
-      if (m.row_limit) {
-        Ir row = b_.CreateICmpSLT(at.row, m.row_limit);
-        valid = valid ? b_.CreateAnd(valid, row) : row;
-      }
+      if (Ir row = row_exists(m, at.row)) valid = valid ? b_.CreateAnd(valid, row) : row;
       auto put = [&] { b_.CreateAlignedStore(value(r), address(m, at), llvm::Align(bytes)); };
       if (valid)
         t_.when(valid, put);
@@ -177,10 +186,7 @@ void KernelEmitter::store(const Memory& m, const Registers& from, std::int64_t r
   };
   auto existing = [&] {
     Ir easy = vector > 1 ? m.aligned : nullptr;
-    if (m.row_limit) {
-      Ir full = b_.CreateICmpSGE(m.row_limit, t_.i32(rows));
-      easy = easy ? b_.CreateAnd(easy, full) : full;
-    }
+    if (Ir full = all_rows_exist(m, rows)) easy = easy ? b_.CreateAnd(easy, full) : full;
     if (!easy || layout.registers() == 1) return slow();
     t_.choose(
         easy,
@@ -221,17 +227,26 @@ static bool feeds_product(mlir::Value v) {
   });
 }
 
-// A tile that products read goes to shared memory as it comes, in rows of 16 bytes a lane; any other straight into the
-// registers that the rest of the kernel wants it in.
+/// Whether a load goes to shared memory as it comes, in rows of 16 bytes a lane: what products read, and what registers
+/// would take in pieces of less than 8 bytes.
+bool KernelEmitter::is_staged(mlir::Operation* load) {
+  mlir::Value v = load->getResult(0);
+  std::int64_t rows = extents(v)[0], columns = extents(v)[1];
+  if (rows == 1 || columns == 1) return false;
+  return feeds_product(v) || bytes_of(element_type(v)) == 2;
+}
+
+// What is not staged goes straight into the registers that the rest of the kernel wants it in.
 void KernelEmitter::emit_load(mlir::Operation* op) {
   mlir::Value v = op->getResult(0);
   if (v.use_empty()) return;
+  if (auto it = ahead_.find(op); it != ahead_.end()) return define(v, it->second);
   Memory m = memory_of(op);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   int bytes = bytes_of(m.element), warps = t_.threads / 32;
   bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
   Layout layout = layout_of(v);
-  bool staged = feeds_product(v) && rows > 1 && columns > 1;
+  bool staged = is_staged(op);
   if (staged)
     layout = by_rows ? blocked(static_cast<int>(columns), static_cast<int>(rows), 16 / bytes, 32, warps).transposed()
                      : blocked(static_cast<int>(rows), static_cast<int>(columns), 16 / bytes, 32, warps);
@@ -253,7 +268,20 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
   bool wide = !m.column_stride || by_rows;
-  int vector = wide ? wide_access(from.layout, by_rows, bytes_of(m.element), by_rows ? rows : columns) : 1;
+  int bytes = bytes_of(m.element), warps = t_.threads / 32;
+  int vector = wide ? wide_access(from.layout, by_rows, bytes, by_rows ? rows : columns) : 1;
+  // Pieces of less than 8 bytes are gathered in shared memory, so that each lane writes 16 bytes of a row.
+  if (wide && rows > 1 && columns > 1 && vector * bytes < 8 && from.values.front()->getType() == m.element) {
+    Layout pieces = by_rows
+                        ? blocked(static_cast<int>(columns), static_cast<int>(rows), 16 / bytes, 32, warps).transposed()
+                        : blocked(static_cast<int>(rows), static_cast<int>(columns), 16 / bytes, 32, warps);
+    Copy c = reserve(rows, columns, m.element, by_rows);
+    writes(c);
+    store(from, c, rows, columns);
+    from = {pieces, load(c, pieces)};
+    vector = wide_access(pieces, by_rows, bytes, by_rows ? rows : columns);
+    scratch_.release(c.region);
+  }
   store(m, from, rows, columns, vector);
 }
 

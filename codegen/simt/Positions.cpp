@@ -123,15 +123,6 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     indices_[s.getEnd()] = q.lengths ? border(q, t_.add(n, 1)) : q.rows;
     return true;
   }
-  if (auto c = mlir::dyn_cast<ColumnsOp>(op)) {
-    View view = views_[c.getView()];
-    view.shape = c.getColumns().getType();
-    Ir bytes = t_.mul(t_.mul(in(1), view.strides.back()), bytes_of(view.element));
-    view.pointer = t_.at(view.pointer, bytes);
-    view.aligned = b_.CreateAnd(view.aligned, b_.CreateICmpEQ(b_.CreateAnd(bytes, t_.i64(15)), t_.i64(0)));
-    views_[c.getColumns()] = view;
-    return true;
-  }
   if (auto c = mlir::dyn_cast<ChunkOp>(op)) return emit_chunk(c), true;
   if (auto c = mlir::dyn_cast<ChunkBeginOp>(op)) return emit_chunk_begin(c), true;
   if (auto s = mlir::dyn_cast<SlotOp>(op)) {
@@ -160,6 +151,15 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     auto argument = mlir::dyn_cast<mlir::BlockArgument>(position);
     rows.never_empty = (argument && mlir::isa<mlir::scf::ForOp>(argument.getOwner()->getParentOp())) ||
                        position.getDefiningOp<ChunkOp>();
+    rows.here = rows.count;
+    if (auto back = static_cast<std::int64_t>(r.getBack())) {
+      // Rows before the sequence's first do not exist; those up to its end do, however many the chunk has.
+      Ir zero = t_.i64(0);
+      rows.first = rows.reversed ? t_.add(rows.first, back) : t_.add(rows.first, -back);
+      rows.missing = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(t_.i64(back), passed), zero);
+      rows.here = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, t_.add(left, back), t_.i64(size));
+      rows.never_empty = false;
+    }
     rows_[r.getRows()] = rows;
     return true;
   }

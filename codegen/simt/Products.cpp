@@ -1,4 +1,5 @@
 // Matrix products by mma.sync: operands from shared memory, fragment by fragment, sums in the accumulators' layout.
+#include "codegen/simt/Conversion.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -58,18 +59,58 @@ void KernelEmitter::emit_dot(DotOp op) {
   mlir::Value v = op.getTile();
   if (extents(v)[0] == 1 || extents(v)[1] == 1 || extents(op.getA())[1] == 1) return emit_vector_product(op);
   Layout layout = accumulators(extents(v)[0], extents(v)[1]);
-  Copy a = copy(op.getA()), c = copy(op.getB());
+  Operand a = left_operand(op.getA(), layout);
+  Copy c = copy(op.getB());
   if (!failure_.empty()) return;
   SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
   define(v, layout, product(a, c, extents(op.getA())[1], layout, zero));
 }
 
+// The left operand's fragments are accumulators side by side: a tile whose rows are spread over the warps as those of
+// the result, all its columns in one warp, needs no exchange.
+KernelEmitter::Operand KernelEmitter::left_operand(mlir::Value v, const Layout& result) {
+  std::int64_t rows = extents(v)[0], terms = extents(v)[1];
+  Operand out;
+  out.element = element_type(v);
+  std::vector<Repetition> repetitions{{Axis::columns, static_cast<int>((terms + 15) / 16 * 2), Carrier::registers}};
+  const std::int64_t m = (rows + 15) / 16;
+  int down = 1;
+  for (const Digit& d : result.digits(Carrier::warps))
+    if (d.step.row) down *= d.modulus;
+  repetitions.push_back({Axis::rows, static_cast<int>(m / down), Carrier::registers});
+  repetitions.push_back({Axis::rows, down, Carrier::warps});
+  repetitions.push_back({Axis::none, t_.threads / 32 / down, Carrier::warps});
+  out.layout = Layout::of({{0, 1}, {8, 0}}, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}, {}, std::move(repetitions));
+  if (auto t = v.getDefiningOp<TransposeOp>(); t && held_[v].forms.empty() && held_[t.getX()].copies.empty())
+    (void)any(v);
+  for (const Registers& source : held_[v].forms) {
+    Conversion way = convert(source.layout, out.layout, static_cast<int>(rows), static_cast<int>(terms), 0);
+    if (way.move != Move::none && way.move != Move::registers) continue;
+    for (int r = 0; r < out.layout.registers(); ++r) {
+      int from = way.move == Move::none ? r : way.from[static_cast<std::size_t>(r)];
+      Ir x = source.values[static_cast<std::size_t>(from)];
+      // Terms that do not exist are zero: what stands there may be anything.
+      if (terms % 16 != 0)
+        if (Ir in = inside(place(out.layout, r), out.layout, rows, terms))
+          x = b_.CreateSelect(in, x, llvm::Constant::getNullValue(x->getType()));
+      out.registers.push_back(x);
+    }
+    return out;
+  }
+  out.copy = copy(v);
+  return out;
+}
+
 // The warp's rows and columns of the result are runs of 16 and 8; register 4 (n + N m) + i is element i of fragment (m,
 // n).
-SmallVector<Ir> KernelEmitter::product(const Copy& a, const Copy& c, std::int64_t terms, const Layout& layout,
-                                       ArrayRef<Ir> init) {
-  reads(a);
-  reads(c);
+SmallVector<Ir> KernelEmitter::product(const Operand& left_side, const Copy& c, std::int64_t terms,
+                                       const Layout& layout, ArrayRef<Ir> init) {
+  const Copy& a = left_side.copy;
+  const bool in_registers = !left_side.registers.empty();
+  if (in_registers)
+    reads(c);
+  else
+    accesses({a, c}, {});
   SmallVector<Ir> sums(init);
   // The first element of each fragment, as seen by lane 0: its corner.
   struct Corner {
@@ -91,7 +132,8 @@ SmallVector<Ir> KernelEmitter::product(const Copy& a, const Copy& c, std::int64_
   Ir quad = b_.CreateLShr(t_.lane, t_.i32(2)), within = b_.CreateAnd(t_.lane, t_.i32(3));
   warp.row = b_.CreateSub(warp.row, quad);
   warp.column = b_.CreateSub(warp.column, b_.CreateShl(within, t_.i32(1)));
-  bool half = bytes_of(a.element) == 2;
+  llvm::Type* type = left_side.element;
+  bool half = bytes_of(type) == 2;
   Ir low3 = b_.CreateAnd(t_.lane, t_.i32(7)), bit3 = b_.CreateAnd(b_.CreateLShr(t_.lane, t_.i32(3)), t_.i32(1)),
      high = b_.CreateLShr(t_.lane, t_.i32(4)), low4 = b_.CreateAnd(t_.lane, t_.i32(15));
   // Four 8 × 8 matrices: lanes 8i … 8i + 7 give the rows of matrix i as they are stored.
@@ -123,16 +165,33 @@ SmallVector<Ir> KernelEmitter::product(const Copy& a, const Copy& c, std::int64_
       if (x.at.row == row && x.at.column == column) return x.reg;
     return -1;
   };
+  // The register of the left operand that lane 0 of the warp has at a place relative to the warp's.
+  auto own = [&](int row, int column) {
+    return left_side.registers[static_cast<std::size_t>(left_side.layout.locate({row, column}).reg)];
+  };
   if (half) {
-    auto id = a.element->isBFloatTy() ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
-                                      : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
+    auto id = type->isBFloatTy() ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
+                                 : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
     // float16 fragments are pairs of halves, bfloat16 ones are words.
     auto word = [&](Ir x) -> Ir {
-      return a.element->isBFloatTy() ? x : b_.CreateBitCast(x, llvm::FixedVectorType::get(b_.getHalfTy(), 2));
+      return type->isBFloatTy() ? x : b_.CreateBitCast(x, llvm::FixedVectorType::get(b_.getHalfTy(), 2));
     };
     for (std::int64_t k = 0; k < terms; k += 16) {
       std::vector<SmallVector<Ir, 4>> left;
       for (int m : rows) {
+        if (in_registers) {
+          // Pairs of neighbouring columns of the corner (m, k), of the one 8 rows below, and the same 8 columns on.
+          SmallVector<Ir, 4> words;
+          for (Place at : {Place{0, 0}, Place{8, 0}, Place{0, 8}, Place{8, 8}}) {
+            Ir pair = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, 2));
+            for (int i = 0; i < 2; ++i)
+              pair = b_.CreateInsertElement(pair, own(m + at.row, static_cast<int>(k) + at.column + i),
+                                            static_cast<std::uint64_t>(i));
+            words.push_back(b_.CreateBitCast(pair, b_.getInt32Ty()));
+          }
+          left.push_back(words);
+          continue;
+        }
         Ir row = t_.add(warp.row, m);
         left.push_back(a.transposed ? matrices(a, t_.add(t_.add(low3, b_.CreateShl(high, t_.i32(3))), k),
                                                t_.add(row, b_.CreateShl(bit3, t_.i32(3))), true)
@@ -157,19 +216,24 @@ SmallVector<Ir> KernelEmitter::product(const Copy& a, const Copy& c, std::int64_
   }
   // float32 in three products of tf32: what is lost is below 2^-21 of each term.
   auto id = llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
+  // A lane's terms are k + lane mod 4 and four on; an accumulator has two neighbours there, and the order of the terms
+  // is that of its columns on both sides.
+  auto term = [&](std::int64_t k, int r) {
+    return in_registers ? t_.add(b_.CreateShl(within, t_.i32(1)), k + r) : t_.add(within, k + 4 * r);
+  };
   for (std::int64_t k = 0; k < terms; k += 8) {
     std::vector<SmallVector<Split, 4>> left;
     for (int m : rows) {
       SmallVector<Split, 4> parts;
       for (int r = 0; r < 4; ++r)
-        parts.push_back(
-            split(element(a, t_.add(t_.add(warp.row, quad), m + 8 * (r & 1)), t_.add(within, k + 4 * (r >> 1)))));
+        parts.push_back(split(in_registers
+                                  ? own(m + 8 * (r & 1), static_cast<int>(k) + (r >> 1))
+                                  : element(a, t_.add(t_.add(warp.row, quad), m + 8 * (r & 1)), term(k, r >> 1))));
       left.push_back(parts);
     }
     for (int n : columns) {
       SmallVector<Split, 2> right;
-      for (int r = 0; r < 2; ++r)
-        right.push_back(split(element(c, t_.add(within, k + 4 * r), t_.add(t_.add(warp.column, quad), n))));
+      for (int r = 0; r < 2; ++r) right.push_back(split(element(c, term(k, r), t_.add(t_.add(warp.column, quad), n))));
       for (std::size_t m = 0; m < rows.size(); ++m) {
         int reg = corner(rows[m], n);
         auto part = [](ArrayRef<Split> all, bool high_part) {

@@ -19,9 +19,10 @@ bool KernelEmitter::emit_running(mlir::Operation* op) {
   if (start) first = copy(start);
   Copy to = fresh_copy(affine ? affine.getX() : op->getOperand(0));
   if (!failure_.empty()) return true;
-  if (affine) reads(gates);
-  if (start) reads(first);
-  writes(to);
+  SmallVector<Copy> read;
+  if (affine) read.push_back(gates);
+  if (start) read.push_back(first);
+  accesses(read, {to});
   auto combine = [&](Ir above, Ir x, Ir row, Ir column) -> Ir {
     if (sum) return b_.CreateFAdd(above, x);
     if (affine) return t_.fma(t_.exp2(element(gates, row, column)), above, x);

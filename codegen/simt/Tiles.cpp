@@ -1,4 +1,5 @@
 // What stands for a tile: registers in one or more layouts, copies in shared memory; how one becomes another.
+#include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Conversion.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -39,6 +40,8 @@ Layout KernelEmitter::accumulators(std::int64_t rows, std::int64_t columns) cons
 }
 
 Layout KernelEmitter::layout_of(mlir::Value v) const {
+  if (std::optional<Layout> assigned = latile::simt::layout_of(v.getType())) return *assigned;
+  if (auto assigned = simt::layout_of(v.getType())) return *assigned;
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   if (rows == 1 && columns == 1) return replicated(1, 1, 32, t_.threads / 32);
   if (rows == 1) return blocked(1, static_cast<int>(round_up(columns, 16)), 1, 32, t_.threads / 32);
@@ -51,13 +54,12 @@ void KernelEmitter::barrier() {
   t_.barrier();
   scratch_.cleared();
 }
-void KernelEmitter::reads(const Copy& c) {
-  if (scratch_.conflicts(c.region, false)) barrier();
-  scratch_.note(c.region, false);
-}
-void KernelEmitter::writes(const Copy& c) {
-  if (scratch_.conflicts(c.region, true)) barrier();
-  scratch_.note(c.region, true);
+void KernelEmitter::accesses(ArrayRef<Copy> read, ArrayRef<Copy> written) {
+  if (llvm::any_of(read, [&](const Copy& c) { return scratch_.conflicts(c.region, false); }) ||
+      llvm::any_of(written, [&](const Copy& c) { return scratch_.conflicts(c.region, true); }))
+    barrier();
+  for (const Copy& c : read) scratch_.note(c.region, false);
+  for (const Copy& c : written) scratch_.note(c.region, true);
 }
 
 PlaceIr KernelEmitter::place(const Layout& layout, int reg) {
@@ -223,6 +225,7 @@ Copy KernelEmitter::fresh_copy(mlir::Value v) {
 Ir KernelEmitter::pointer(const Copy& c, Ir row, Ir column) {
   if (c.transposed) std::swap(row, column);
   Ir offset = t_.add(t_.mul(row, c.pitch), t_.mul(column, bytes_of(c.element)));
+  if (c.stage) offset = t_.add(offset, c.stage);
   return t_.at(shared_, t_.add(offset, c.region.begin));
 }
 Ir KernelEmitter::element(const Copy& c, Ir row, Ir column) {

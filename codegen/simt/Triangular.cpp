@@ -8,8 +8,7 @@ using namespace tile;
 // Blocks of 16 rows: what lies above is subtracted with 16 sums in registers, then the block's own rows one by one.
 // Columns past `columns` are padding and stay as they are.
 void KernelEmitter::substitute(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t columns) {
-  reads(factor);
-  writes(x);
+  accesses({factor}, {x});
   t_.spread(columns, [&](Ir column) {
     for (std::int64_t from = 0; from < rows; from += 16) {
       std::int64_t size = std::min<std::int64_t>(16, rows - from);

@@ -26,4 +26,9 @@ const std::vector<std::string>& host_levels();
 void check_host(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint64_t seed,
                 const std::vector<std::string>& levels, double base = 2e-5);
 
+/// The same for a GPU, run by the emulator: what it reports fails as well. Odd seeds give strides that wide accesses
+/// allow.
+void check_emulated(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint64_t seed,
+                    const std::string& target = "sm_80", double base = 2e-5);
+
 }  // namespace latile::test

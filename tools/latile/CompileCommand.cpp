@@ -12,10 +12,10 @@ namespace latile {
 namespace {
 
 struct Options {
-  std::string op, stage = "tile", mode = "prefill", dtype = "f32", isa, file;
+  std::string op, stage = "tile", mode = "prefill", dtype = "f32", isa, device, file;
   std::vector<std::string> options, extents, absent;
   std::int64_t chunk = 0, ratio = 1;
-  bool ragged = false, stateless = false, tiled = false;
+  bool ragged = false, stateless = false, tiled = false, reversed = false;
 };
 
 /// The specialisation of contiguous tensors with the sizes that were asked for.
@@ -47,12 +47,14 @@ Specialisation specialise(const Options& o, const OperatorRow& row) {
   }
   s.head_ratio = o.ratio;
   s.tiled_heads = o.tiled;
+  s.reversed = o.reversed;
   s.io = element_type_named(o.dtype);
   s.chunk = o.chunk;
   s.isa = HostIsa::native();
   if (!o.isa.empty() && !HostIsa::named(o.isa, s.isa))
     throw UserError(
         fmt::format("there is no instruction set level '{}'; x86-64-v3, avx512, avx512bf16 and amx are known", o.isa));
+  if (!o.device.empty()) s.device = "cuda:" + o.device;
   for (const std::string& name : bound_tensors(info, c)) {
     const TensorInfo* t = info.tensor(name.substr(0, name.find('.')));
     BoundTensor bound{name, ElementType::i32, 0};
@@ -70,7 +72,7 @@ void emit(const Options& o) {
   const OperatorRow& row = operator_named(o.op);
   Stage stage{};
   if (!parse_stage(o.stage, stage))
-    throw UserError(fmt::format("there is no stage '{}'; tile, kernel, llvm, object and asm can be written", o.stage));
+    throw UserError(fmt::format("there is no stage '{}'; tile, kernel, llvm, object, asm and ptx can be written", o.stage));
   if (stage == Stage::object && o.file.empty() && ::isatty(1))
     throw UserError("an object file is not for a terminal: add -o FILE");
   std::string text;
@@ -88,8 +90,8 @@ void add_compile(CLI::App& app, int& code) {
   CLI::App* sub = app.add_subcommand("compile", "Writes what the compiler makes of an operator, at a stage of its way");
   auto o = std::make_shared<Options>();
   sub->add_option("operator", o->op, "Its name")->required();
-  sub->add_option("--emit", o->stage, "tile (as recorded), kernel (tile kernels), llvm, object or asm")
-      ->check(CLI::IsMember({"tile", "kernel", "llvm", "object", "asm"}))
+  sub->add_option("--emit", o->stage, "tile (as recorded), kernel (tile kernels), llvm, object, asm or ptx")
+      ->check(CLI::IsMember({"tile", "kernel", "llvm", "object", "asm", "ptx"}))
       ->capture_default_str();
   sub->add_option("-o,--output", o->file, "File; default standard output");
   sub->add_option("--mode", o->mode, "prefill, recurrent or step")
@@ -103,9 +105,11 @@ void add_compile(CLI::App& app, int& code) {
       ->check(CLI::IsMember({16, 32, 64}));
   sub->add_option("--heads-ratio", o->ratio, "Value heads for each key head")->check(CLI::PositiveNumber);
   sub->add_flag("--tiled-heads", o->tiled, "Value head h reads key head h mod H, not h div ratio");
+  sub->add_flag("--reverse", o->reversed, "From the last token of each sequence to the first");
   sub->add_flag("--ragged", o->ragged, "With cu_seqlens (int32)");
   sub->add_flag("--stateless", o->stateless, "Without initial and final states");
   sub->add_option("--isa", o->isa, "Instruction set level: x86-64-v3, avx512, avx512bf16 or amx; default this CPU's");
+  sub->add_option("--target", o->device, "A GPU instead of this machine: sm_80, sm_86, sm_89 or sm_90");
   sub->callback([o, &code] {
     emit(*o);
     code = exit_ok;
