@@ -172,3 +172,49 @@ TEST_CASE("a triangular system with one column on the right") {
     return b.add(y(16), b.broadcast(b.solve(A, column), 16, 70));
   }));
 }
+
+TEST_CASE("rows times rows of another tile, narrow and wide") {
+  const auto kron = [](Body& b, const Value& x, const Value& y) {
+    return b.define({"", x.rows, x.cols * y.cols, "f32"},
+                    "tile.kron_rows %" + x.name + ", %" + y.name + " : " + y.text(), x.text() + " -> ");
+  };
+  for (std::int64_t rows : {16, 1}) {
+    check(scan(rows, [&](Body& b) { return kron(b, g(rows), y(rows)); }));
+    check(scan(rows, [&](Body& b) {
+      return b.mul(y(rows), b.broadcast(b.reduce("max", 1, kron(b, x(rows), y(rows))), rows, 70));
+    }));
+  }
+}
+
+TEST_CASE("levels looked up from a position, and gathered") {
+  const auto levels = [](Body& b, const std::string& from) {
+    return b.define({"", 16, 16, "f32"}, "tile.lookup fenwick %x" + from, x(16).text() + " -> ");
+  };
+  check(scan(16, [&](Body& b) { return b.dot(levels(b, ""), y(16)); }));
+  for (double position : {0.0, 13.0, 100000.0})
+    check(scan(16, [&](Body& b) {
+      const auto from = b.constant(position);
+      return b.dot(levels(b, " from %" + from.name + " : tensor<1x1xf32>"), y(16));
+    }));
+  check(scan(16, [&](Body& b) {
+    const auto wide = b.dot(x(16), b.transpose(x(16)));
+    const auto gathered =
+        b.define({"", 16, 19, "f32"}, "tile.lookup fenwick %" + wide.name + " transposed", wide.text() + " -> ");
+    return b.dot(gathered, Value{"S", 19, 70});
+  }));
+}
+
+TEST_CASE("whole parts") {
+  check(scan(16, [](Body& b) { return b.same("math.floor", b.mul(y(16), b.broadcast(b.constant(40), 16, 70))); }));
+}
+
+TEST_CASE("a state whose rows move up") {
+  for (std::int64_t rows : {1, 16}) {
+    auto made = scan(rows, [&](Body&) { return y(rows); });
+    made.body +=
+        "    %last = tile.row last %y : " + y(rows).text() +
+        " -> tensor<1x70xf32>\n    %moved = tile.prev %S from %last reverse : tensor<1x70xf32>, tensor<19x70xf32>\n";
+    made.yields[1] = "moved";
+    check(made);
+  }
+}

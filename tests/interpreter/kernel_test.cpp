@@ -141,6 +141,48 @@ TEST_CASE("slots and negative indices") {
   CHECK(data.arrays["y"].data == std::vector<double>{4, 5, 77, 77, 0, 1});
 }
 
+TEST_CASE("columns of a view") {
+  const std::string column = "  %one = arith.constant 1 : index\n"
+                             "  %c = tile.columns %x at %one : !tile.view<?x2xf32> -> !tile.view<?x1xf32>\n"
+                             "  %t = tile.load %c[%n] : !tile.view<?x1xf32> -> tensor<1x1xf32>\n";
+  auto data = small_data();
+  run(*parse(small(column + "  %zero = arith.constant 0 : index\n"
+                            "  %d = tile.columns %y at %zero : !tile.view<?x2xf32> -> !tile.view<?x1xf32>\n"
+                            "  tile.store %t, %d[%n] : tensor<1x1xf32>, !tile.view<?x1xf32>\n")),
+      data, {.sanitize = true});
+  CHECK(data.arrays["y"].data == std::vector<double>{1, 77, 3, 77, 5, 77});
+  expect(*parse(small("  %c = tile.columns %x at %n : !tile.view<?x2xf32> -> !tile.view<?x1xf32>\n"
+                      "  %s = tile.load %c[%n] : !tile.view<?x1xf32> -> tensor<1x1xf32>\n"
+                      "  %t = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x2xf32>\n" +
+                      store)),
+         small_data(), {"reads columns of 'x' out of bounds: 2 and following, 1 of 2"});
+}
+
+TEST_CASE("rows before a sequence and past its end are zero, and not written") {
+  const char* const text = R"(
+tile.kernel @k(%n: index, %seq: !tile.sequences<ragged32>, %x: !tile.view<?x?x1xf32>, %y: !tile.view<?x?x1xf32>)
+    attributes {grid = ["N"], arg_names = ["sequences", "x", "y"]} {
+  %b, %begin, %end = tile.sequence %seq, %n : !tile.sequences<ragged32>
+  %rows = tile.rows %begin, %end, %end back 3 : !tile.rows<4>
+  %t = tile.load_rows %x[%b, %rows] : !tile.view<?x?x1xf32>, !tile.rows<4> -> tensor<4x1xf32>
+  %s = tile.reduce sum 0 %t : tensor<4x1xf32> -> tensor<1x1xf32>
+  %u = tile.broadcast %s : tensor<1x1xf32> -> tensor<4x1xf32>
+  tile.store_rows %u, %y[%b, %rows] : tensor<4x1xf32>, !tile.view<?x?x1xf32>, !tile.rows<4>
+}
+tile.program @p(%seq: !tile.sequences<ragged32>, %x: !tile.view<?x?x1xf32>, %y: !tile.view<?x?x1xf32>)
+    attributes {arg_names = ["sequences", "x", "y"]} {
+  tile.launch @k(%seq, %x, %y) : !tile.sequences<ragged32>, !tile.view<?x?x1xf32>, !tile.view<?x?x1xf32>
+})";
+  Data data;
+  data.sequences = 4;
+  data.indices["cu_seqlens"] = {0, 5, 5, 6, 8};
+  data.arrays["x"] = Array({1, 8, 1});
+  for (std::size_t i = 0; i < 8; ++i) data.arrays["x"].data[i] = static_cast<double>(1 << i);
+  data.arrays["y"] = Array({1, 8, 1}, 0);
+  run(*parse(text), data, {.sanitize = true});
+  CHECK(data.arrays["y"].data == std::vector<double>{0, 0, 28, 28, 28, 32, 192, 192});
+}
+
 TEST_CASE("branches give values and skip stores") {
   auto data = small_data();
   run(*parse(small(

@@ -182,6 +182,33 @@ TEST_CASE("a Fenwick table looked up, and gathered") {
   }
 }
 
+TEST_CASE("a Fenwick table that counts from a position") {
+  const Bench bench;
+  const auto table = bench(C, [](Body& b, Value x, Value, Value) {
+    const auto from = b.constant(5);
+    return b.define({"", C, C, "f32"}, "tile.lookup fenwick %" + x.name + " from %" + from.name + " : tensor<1x1xf32>",
+                    x.text() + " -> ");
+  });
+  // Positions 5 to 10; what lies beyond the D = 3 columns is 0.
+  const int level[6][6] = {{0}, {2, 0}, {2, 1, 0}, {4, 4, 4, 0}, {4, 4, 4, 1, 0}, {4, 4, 4, 2, 2, 0}};
+  for (std::int64_t i = 0; i < C; ++i)
+    for (std::int64_t j = 0; j < C; ++j)
+      CHECK(table({i, j}) == (j <= i && level[i][j] < D ? bench.x({i, level[i][j]}) : 0));
+}
+
+TEST_CASE("rows times rows of another tile") {
+  const Bench bench;
+  const auto kron = bench(2 * D, [](Body& b, Value x, Value y, Value) {
+    const auto two = b.transpose(b.row("at", b.transpose(x), 0));  // a column of x
+    const auto wide = b.broadcast(two, C, 2);
+    return b.define({"", C, 2 * D, "f32"}, "tile.kron_rows %" + wide.name + ", %" + y.name + " : " + y.text(),
+                    wide.text() + " -> ");
+  });
+  for (std::int64_t i = 0; i < C; ++i)
+    for (std::int64_t k = 0; k < 2; ++k)
+      for (std::int64_t l = 0; l < D; ++l) CHECK(kron({i, k * D + l}) == bench.x({i, 0}) * bench.y({i, l}));
+}
+
 TEST_CASE("a custom op runs its first region") {
   const Bench bench;
   const auto doubled = bench(D, [](Body& b, Value x, Value y, Value) {

@@ -112,6 +112,22 @@ tile.kernel @k(%n: index, %v: !tile.view<?x?x8xf32>, %r: !tile.rows<16>) attribu
 
 // -----
 
+// columns: more than there are.
+tile.kernel @k(%n: index, %v: !tile.view<?x?x8xf32>) attributes {grid = ["N"], arg_names = ["v"]} {
+  // expected-error @+1 {{takes columns of '!tile.view<?x?x8xf32>', which '!tile.view<?x?x9xf32>' is not}}
+  %w = tile.columns %v at %n : !tile.view<?x?x8xf32> -> !tile.view<?x?x9xf32>
+}
+
+// -----
+
+// columns: other rows.
+tile.kernel @k(%n: index, %v: !tile.view<?x4x8xf32>) attributes {grid = ["N"], arg_names = ["v"]} {
+  // expected-error @+1 {{takes columns of '!tile.view<?x4x8xf32>', which '!tile.view<?x3x8xf32>' is not}}
+  %w = tile.columns %v at %n : !tile.view<?x4x8xf32> -> !tile.view<?x3x8xf32>
+}
+
+// -----
+
 // store_rows: inner extents.
 tile.kernel @k(%n: index, %v: !tile.view<?x?x4x8xf32>, %r: !tile.rows<16>, %x: tensor<16x8xf32>) attributes {grid = ["N"], arg_names = ["v", "r", "x"]} {
   // expected-error @+1 {{a row has at most one inner extent}}

@@ -201,6 +201,25 @@ tile.kernel @k(%n: index, %_x: !tile.view<16x8xf32>) attributes {grid = ["N"], a
 
 // -----
 
+// kron_rows of two.
+tile.kernel @k(%n: index, %_x: !tile.view<16x8xf32>, %_y: !tile.view<8x8xf32>) attributes {grid = ["N"], arg_names = ["x", "y"]} {
+  %x = tile.load %_x[] : !tile.view<16x8xf32> -> tensor<16x8xf32>
+  %y = tile.load %_y[] : !tile.view<8x8xf32> -> tensor<8x8xf32>
+  // expected-error @+1 {{takes two tiles with as many rows, not 16x8 and 8x8}}
+  %z = tile.kron_rows %x, %y : tensor<8x8xf32> : tensor<16x8xf32> -> tensor<16x64xf32>
+}
+
+// -----
+
+// lookup: where it counts from.
+tile.kernel @k(%n: index, %_x: !tile.view<16x8xf32>) attributes {grid = ["N"], arg_names = ["x"]} {
+  %x = tile.load %_x[] : !tile.view<16x8xf32> -> tensor<16x8xf32>
+  // expected-error @+1 {{counts from a [1, 1] tile, not 16x8}}
+  %y = tile.lookup fenwick %x from %x : tensor<16x8xf32> : tensor<16x8xf32> -> tensor<16x16xf32>
+}
+
+// -----
+
 // contract_kron.
 tile.kernel @k(%n: index, %_x: !tile.view<16x8xf32>, %_a: !tile.view<16x16xf32>) attributes {grid = ["N"], arg_names = ["x", "a"]} {
   %x = tile.load %_x[] : !tile.view<16x8xf32> -> tensor<16x8xf32>

@@ -50,6 +50,14 @@ tile.kernel @memory(%n: index, %q: !tile.view<?x?x8xbf16>, %S: !tile.view<?x8x24
   // CHECK: %[[Q:.*]] = tile.load_rows %q[%n, %{{.*}}] {rate = 2 : i64} : <?x?x8xbf16>, <16> -> tensor<32x8xbf16>
   %Q = tile.load_rows %q[%n, %rows] {rate = 2} : !tile.view<?x?x8xbf16>, !tile.rows<16> -> tensor<32x8xbf16>
   %q1 = tile.load_rows %q[%n, %rows] : !tile.view<?x?x8xbf16>, !tile.rows<16> -> tensor<16x8xbf16>
+  // CHECK: tile.rows %{{.*}}, %{{.*}}, %n back 3 : <16>
+  %earlier = tile.rows %zero, %zero, %n back 3 : !tile.rows<16>
+  // CHECK: %[[SOME:.*]] = tile.columns %q at %n : <?x?x8xbf16> -> <?x?x4xbf16>
+  %some = tile.columns %q at %n : !tile.view<?x?x8xbf16> -> !tile.view<?x?x4xbf16>
+  // CHECK: tile.columns %S at %{{.*}} : <?x8x24xf32> -> <?x?x24xf32>
+  %state = tile.columns %S at %zero : !tile.view<?x8x24xf32> -> !tile.view<?x?x24xf32>
+  // CHECK: tile.load_rows %[[SOME]][%n, %{{.*}}] : <?x?x4xbf16>, <16> -> tensor<16x4xbf16>
+  %q2 = tile.load_rows %some[%n, %earlier] : !tile.view<?x?x4xbf16>, !tile.rows<16> -> tensor<16x4xbf16>
   // CHECK: tile.store_rows %{{.*}}, %q[%n, %{{.*}}] : tensor<16x8xbf16>, <?x?x8xbf16>, <16>
   tile.store_rows %q1, %q[%n, %rows] : tensor<16x8xbf16>, !tile.view<?x?x8xbf16>, !tile.rows<16>
   // CHECK: tile.load %S[%n] : <?x8x24xf32> -> tensor<8x24xf32>
@@ -95,6 +103,11 @@ tile.kernel @values(%scale: f64, %x: !tile.view<16x8xf32>, %a: !tile.view<16x16x
   %11 = tile.diagonal %G : tensor<16x1xf32> -> tensor<16x16xf32>
   // CHECK: tile.lookup fenwick %{{.*}} : tensor<16x8xf32> -> tensor<16x16xf32>
   %12 = tile.lookup fenwick %X : tensor<16x8xf32> -> tensor<16x16xf32>
+  // CHECK: tile.lookup fenwick %{{.*}} from %{{.*}} : tensor<1x1xf32> : tensor<16x8xf32> -> tensor<16x16xf32>
+  %from = tile.constant 5.0 : tensor<1x1xf32>
+  %levels = tile.lookup fenwick %X from %from : tensor<1x1xf32> : tensor<16x8xf32> -> tensor<16x16xf32>
+  // CHECK: tile.kron_rows %{{.*}}, %{{.*}} : tensor<16x16xf32> : tensor<16x8xf32> -> tensor<16x128xf32>
+  %products = tile.kron_rows %X, %A : tensor<16x16xf32> : tensor<16x8xf32> -> tensor<16x128xf32>
   // CHECK: tile.lookup fenwick %{{.*}} transposed : tensor<16x16xf32> -> tensor<16x8xf32>
   %13 = tile.lookup fenwick %A transposed : tensor<16x16xf32> -> tensor<16x8xf32>
   // CHECK: tile.sigmoid %{{.*}} : tensor<16x8xf32>

@@ -52,10 +52,15 @@ Oracle rms_norm(bool gate_first, bool swish) {
 }
 TEST_CASE("rms_norm") {
   compare("rms_norm", rms_norm(false, true));
-  compare("rms_norm", rms_norm(true, true), {.options = {{"gate_first", "true"}, {"weight_per_head", "true"}}});
-  compare("rms_norm", rms_norm(false, false), {.options = {{"activation", "sigmoid"}}, .absent = {"bias", "sum"}});
-  // Wider than what a program takes at a time.
-  Setting wide{.absent = {"gate", "residual", "weight"}};
+  Setting first;
+  first.options = {{"gate_first", "true"}, {"weight_per_head", "true"}};
+  compare("rms_norm", rms_norm(true, true), first);
+  Setting bare;
+  bare.options = {{"activation", "sigmoid"}};
+  bare.absent = {"bias", "sum"};
+  compare("rms_norm", rms_norm(false, false), bare);
+  Setting wide;  // than what a program takes at a time
+  wide.absent = {"gate", "residual", "weight"};
   wide.dims["D"] = 1100;
   compare("rms_norm", rms_norm(false, true), wide);
 }

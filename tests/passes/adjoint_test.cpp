@@ -247,6 +247,17 @@ TEST_CASE("adjoints of single ops") {
       {"kron_rows", [](Body& b, V x, V, V, V, V) {
          return b.define({"", C, D * D}, "tile.kron_rows %" + x.name, CD + " -> ");
        }},
+      {"kron_rows of two", [](Body& b, V x, V, V a, V, V) {
+         return b.define({"", C, D * C}, "tile.kron_rows %" + x.name + ", %" + a.name + " : " + CC, CD + " -> ");
+       }},
+      {"lookup from a position", [](Body& b, V x, V, V a, V, V) {
+         Value from = b.constant(3);
+         return b.mul(a, b.define({"", C, C}, "tile.lookup fenwick %" + x.name + " from %" + from.name +
+                                                  " : tensor<1x1xf32>", CD + " -> "));
+       }},
+      {"floor", [](Body& b, V x, V y, V, V, V) { 
+         return b.mul(x, b.same("math.floor", b.add(b.mul(y, b.constant(0.01)), b.constant(2.5))));
+       }},
       {"contract_kron", [](Body& b, V x, V y, V, V, V) {
          Value m = b.define({"", C, D * D}, "tile.kron_rows %" + x.name, CD + " -> ");
          return b.define({"", C, D}, "tile.contract_kron %" + m.name + ", %" + y.name, m.text() + ", ");
