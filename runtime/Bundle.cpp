@@ -178,7 +178,7 @@ std::string bundle_content(const std::vector<BundleInfo>& infos, const std::vect
     return std::pair(index.dump(), at);
   };
   // The room for the index: as long as it is with the largest offsets there can be, filled up with blanks.
-  const std::size_t room = aligned(text_at(std::uint64_t{1} << 60).first.size());
+  const std::size_t room = aligned(sizeof(Header) + text_at(std::uint64_t{1} << 60).first.size()) - sizeof(Header);
   auto [text, end] = text_at(sizeof(Header) + room);
   text.resize(room, ' ');
 

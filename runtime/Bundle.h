@@ -72,7 +72,8 @@ public:
   bool empty() const;
   std::size_t count() const;
 
-  /// The newest bundle's code for exactly this, or on the host for the highest level below this one's. Null: none.
+  /// The newest bundle's code for exactly this; or on the host for the highest level below this one's, on CUDA the PTX
+  /// for the latest chip before the device's. Null: none.
   std::unique_ptr<Artifact> find(const Specialisation&) const;
 
   std::vector<std::string> operators() const override;

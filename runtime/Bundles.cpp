@@ -3,9 +3,13 @@
 #include "runtime/Failure.h"
 #include "runtime/HostIsa.h"
 #include <algorithm>
+#include <charconv>
 #include <fmt/ranges.h>
+#include <functional>
 #include <iterator>
 #include <mutex>
+#include <set>
+#include <string_view>
 
 namespace latile::runtime {
 namespace {
@@ -16,6 +20,15 @@ bool same_options(const BundleInfo& candidate, const Options& options) {
     check_options(candidate.info, options);
   } catch (const Failure&) { return false; }
   return canonical_options(candidate.info, options) == candidate.options;
+}
+
+/// 90 of "cuda:sm_90"; 0 for other targets, and for those with a letter, whose instructions no later chip has.
+int ptx_chip(const std::string& target) {
+  constexpr std::string_view prefix = "cuda:sm_";
+  int chip = 0;
+  if (!target.starts_with(prefix)) return 0;
+  const auto [end, error] = std::from_chars(target.data() + prefix.size(), target.data() + target.size(), chip);
+  return error == std::errc() && end == target.data() + target.size() ? chip : 0;
 }
 
 std::string text(const Options& options) {
@@ -48,18 +61,33 @@ std::unique_ptr<Artifact> Bundles::find(const Specialisation& wanted) const {
   const auto bundles = all();
   if (bundles.empty()) return nullptr;
   Specialisation s = wanted;
-  std::vector<std::string> levels = {s.isa.level};
-  if (s.device == "host")
-    for (const char* lower : {"avx512bf16", "avx512", "x86-64-v3"}) {
-      HostIsa isa;
-      const bool below = HostIsa::named(lower, isa) && host_includes(s.isa, isa);
-      if (below && s.isa.level != lower) levels.emplace_back(lower);
-    }
-  for (const std::string& level : levels) {
-    s.isa.level = level;
+  const auto any = [&]() -> std::unique_ptr<Artifact> {
     const std::string text = s.json();
     for (const auto& bundle : bundles)
       if (auto found = bundle->find(text)) return found;
+    return nullptr;
+  };
+  if (auto found = any()) return found;
+  if (s.device == "host") {
+    for (const char* lower : {"avx512bf16", "avx512", "x86-64-v3"}) {
+      HostIsa isa;
+      if (!HostIsa::named(lower, isa) || lower == wanted.isa.level || !host_includes(wanted.isa, isa)) continue;
+      s.isa = isa;
+      if (auto found = any()) return found;
+    }
+    return nullptr;
+  }
+  // The driver compiles PTX for every later chip; machine code is for one.
+  std::set<int, std::greater<>> chips;
+  for (const auto& bundle : bundles)
+    for (const BundlePlan& plan : bundle->plans)
+      if (const int chip = ptx_chip(plan.artifact.target); chip > 0 && chip < ptx_chip(wanted.device))
+        chips.insert(chip);
+  for (int chip : chips) {
+    s.device = fmt::format("cuda:sm_{}", chip);
+    if (auto found = any(); found && !found->binary.starts_with("\x7f"
+                                                                "ELF"))
+      return found;
   }
   return nullptr;
 }

@@ -136,7 +136,11 @@ Context::Found Context::find(const Specialisation& specialisation, const std::sh
   const auto adopt = [&](Artifact&& artifact) -> std::string {
     auto code = std::make_shared<Code>();
     std::string why;
-    if (artifact.target.starts_with("host") ? device != nullptr : !device || artifact.target != device->target())
+    // Of a bundle, PTX for an earlier chip may come (Bundles::find).
+    const bool earlier = std::string_view(found.source) == "bundle" && artifact.target.starts_with("cuda:") && device &&
+                         device->target().starts_with("cuda:");
+    if (artifact.target.starts_with("host") ? device != nullptr
+                                            : !earlier && (!device || artifact.target != device->target()))
       return fmt::format("it is for {}, not for {}", artifact.target, device ? device->target() : "the host");
     if (device) {
       code->device = device;

@@ -134,9 +134,9 @@ LATILE_API const char* latile_operator_json(const latile_context* context, size_
 /* Reads a bundle, from which this context's plans are then made, the bundle opened last first, before the cache is
    looked into and the compiler asked. In a program without a compiler latile_plan_create takes what the bundles have:
    the same operator, mode, options, bound tensors, types, inner dimensions and ratio of heads, for this device; on the
-   host the code of the highest level that this CPU has. Header and index are checked now, each kernel's checksum when
-   it is loaded. A bundle is code: open only what you would run. Statuses: BAD_FILE (missing, damaged, or of a version
-   that this library does not read), OUT_OF_MEMORY. */
+   host the code of the highest level that this CPU has, on CUDA that of the latest chip up to the device's. Header and
+   index are checked now, each kernel's checksum when it is loaded. A bundle is code: open only what you would run.
+   Statuses: BAD_FILE (missing, damaged, or of a version that this library does not read), OUT_OF_MEMORY. */
 LATILE_API latile_status latile_bundle_open(latile_context* context, const char* path, latile_error* error);
 /* Bundles that the context has, in the order in which they were opened. */
 LATILE_API size_t latile_bundle_count(const latile_context* context);

@@ -50,6 +50,10 @@ public:
   explicit Context(const latile_context_desc& description) { create(description); }
   latile_context* get() const noexcept { return handle.get(); }
 
+  /// As latile_bundle_open.
+  void open_bundle(const char* path) {
+    detail::checked([&](latile_error* error) { return latile_bundle_open(get(), path, error); });
+  }
   /// JSON rows of the operator table.
   std::vector<std::string> operators() const {
     std::vector<std::string> rows;

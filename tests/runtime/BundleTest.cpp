@@ -1,6 +1,7 @@
 // Bundles: made with a compiler, used without one; what is refused, and how.
 #include "runtime/Bundle.h"
 #include "runtime/Cache.h"
+#include "runtime/cuda/Driver.h"
 #include "runtime/Describe.h"
 #include "runtime/Failure.h"
 #include "runtime/InfoJson.h"
@@ -23,13 +24,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Compiles what a problem needs, as the command does.
-void add(const Problem& p, const std::string& level, std::vector<BundleInfo>& infos, std::vector<BundlePlan>& plans) {
+/// Compiles what a problem needs, as the command does. device: the target of a device; empty for the host.
+void add(const Problem& p, const std::string& level, std::vector<BundleInfo>& infos, std::vector<BundlePlan>& plans,
+         const std::string& device = "") {
   api::PlanDescription description("toy", p.mode);
   p.describe(description);
   HostIsa isa;
   isa.level = level;
-  const runtime::Described d = runtime::describe(toy(), description.get(), isa, "");
+  const runtime::Described d = runtime::describe(toy(), description.get(), isa, device);
   BundleInfo info{d.specialisation.options, p.names, {}};
   std::sort(info.bound.begin(), info.bound.end());
   CompileFailure failure;
@@ -187,6 +189,41 @@ TEST_CASE("on the host the code of the highest level below the CPU's is taken") 
   CHECK(nlohmann::json::parse(api::Plan(context, description).stages())["target"] == "host:avx512");
   description.option("host_isa", "x86-64-v3");
   CHECK(nlohmann::json::parse(api::Plan(context, description).stages())["target"] == "host:x86-64-v3");
+}
+
+TEST_CASE("on CUDA the PTX for the latest chip up to the device's is taken") {
+  std::string why;
+  REQUIRE_MESSAGE(runtime::cuda::Driver::use(FAKE_CUDA, why), why);
+  const Folder folder;
+  Problem p;
+  p.make();
+  const auto target = [&](const std::vector<std::string>& chips, const std::string& code = "") -> std::string {
+    std::vector<BundleInfo> infos;
+    std::vector<BundlePlan> plans;
+    for (const std::string& chip : chips) {
+      add(p, "x86-64-v3", infos, plans, "cuda:" + chip);
+      if (!code.empty()) plans.back().artifact.binary = code;
+    }
+    const std::string path = file_with(folder, runtime::bundle_content(infos, plans));
+    const WithoutCompiler without;
+    const api::Context context(1, "");
+    open(context, path);
+    api::PlanDescription description("toy", p.mode);
+    p.describe(description);
+    description.device(LATILE_CUDA, 0);
+    try {
+      return nlohmann::json::parse(api::Plan(context, description).stages())["target"];
+    } catch (const api::Error& error) {
+      CHECK(error.status() == LATILE_NO_COMPILER);
+      return error.what();
+    }
+  };
+  CHECK(target({"sm_80", "sm_90", "sm_100"}) == "cuda:sm_90");
+  CHECK(target({"sm_86", "sm_80", "sm_100", "sm_89a"}) == "cuda:sm_86");
+  CHECK(target({"sm_100"}).find("there is code for cuda:sm_100") != std::string::npos);
+  CHECK(target({"sm_80"}, "\x7f"
+                          "ELF machine code")
+            .find("there is code for cuda:sm_80") != std::string::npos);
 }
 
 TEST_CASE("damage, truncation, another version: refused by name") {

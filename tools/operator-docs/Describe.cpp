@@ -55,7 +55,7 @@ int code_lines(const std::filesystem::path& file) {
 }
 
 Described describe_all(const OperatorRow& row, const std::filesystem::path& ops) {
-  Described d{&row, discover(row), {}, std::string(row.formula), 0, {}};
+  Described d{&row, discover(row), {}, {}, std::string(row.formula), 0, {}};
   std::vector<Diagnostic> ignored;
   OperatorInfo plain = describe(row, {}, ignored);
   const auto note = [&](const OperatorInfo& with, const std::string& setting) {
@@ -64,6 +64,7 @@ Described describe_all(const OperatorRow& row, const std::filesystem::path& ops)
     for (const ScalarInfo& s : with.scalars)
       if (std::none_of(plain.scalars.begin(), plain.scalars.end(), [&](auto& p) { return p.name == s.name; }))
         d.with.emplace(s.name, setting);
+    if (!with.no_prefill.empty()) d.no_prefill.emplace_back(setting, with.no_prefill);
   };
   for (const OptionInfo& option : d.info.options)
     for (const std::string& value : other_values(option)) {

@@ -170,6 +170,7 @@ std::string page(const Described& d) {
   text += "## Variants\n\n";
   for (const Capability& c : capabilities())
     if (const std::string cell = c.cell(info); cell != "n/a") text += fmt::format("- {}: {}\n", c.name, cell);
+  for (const auto& [setting, why] : d.no_prefill) text += fmt::format("- prefill with `{}`: no: {}\n", setting, why);
   if (!info.no_segment.empty()) text += fmt::format("- segments of one sequence: no: {}\n", info.no_segment);
   text += fmt::format("\nTolerance in float32 and float16, root mean square of the error over that of the reference: "
                       "output {}, state {}. bfloat16: the larger of that and 1.5 times the error of its declared "

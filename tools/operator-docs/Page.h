@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace latile::docs {
@@ -14,6 +15,7 @@ struct Described {
   const OperatorRow* row;
   OperatorInfo info;
   std::map<std::string, std::string> with;  ///< tensor or scalar -> "option = value" that brings it in
+  std::vector<std::pair<std::string, std::string>> no_prefill;  ///< "option = value" without a chunk body, and why
   std::string formula;
   int code_lines = 0;       ///< of its own file
   std::string own_headers;  ///< headers of ops/ that it includes
