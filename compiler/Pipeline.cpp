@@ -1,5 +1,8 @@
 #include "compiler/Pipeline.h"
+#include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
+#include "codegen/simt/Scales.h"
+#include "codegen/simt/Sink.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/passes/Canonicalize.h"
 #include "compiler/passes/Cut.h"
@@ -21,6 +24,10 @@ const std::vector<PassEntry>& passes() {
       {"scan-to-kernels", "each scan becomes one fused kernel", scan_to_kernels},
       {"slice-columns", "columns of a state are shared out among blocks of a GPU", simt::slice_columns},
       {"orient", "products one way round or the other, so that accumulators are operands where they are", simt::orient},
+      {"move-scales", "factors of the terms of a product beside the operand that is computed", simt::move_scales},
+      {"sink", "an op right before its first user, where that needs fewer registers", simt::sink},
+      {"assign-layouts", "which register, lane and warp holds which element of a tile", simt::assign_layouts},
+      {"verify-layouts", "the rules that layouts keep", simt::verify_layouts},
   };
   return list;
 }
@@ -51,9 +58,15 @@ mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOption
   return run(module, list(options.schedule), options);
 }
 
-mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, const PipelineOptions& options) {
-  module->setAttr("tile.target", mlir::StringAttr::get(module.getContext(), target));
-  return run(module, {"slice-columns", "orient", "tile-canonicalize"}, options);
+mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, std::int64_t columns,
+                                    const PipelineOptions& options) {
+  mlir::Builder builder(module.getContext());
+  module->setAttr("tile.target", builder.getStringAttr(target));
+  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(columns));
+  return run(module,
+             {"slice-columns", "orient", "tile-canonicalize", "move-scales", "tile-canonicalize", "sink",
+              "assign-layouts", "verify-layouts"},
+             options);
 }
 
 }  // namespace latile

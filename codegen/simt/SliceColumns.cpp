@@ -283,7 +283,9 @@ bool slice_columns(KernelOp kernel, std::int64_t slices, std::int64_t granule) {
 }
 
 LogicalResult slice_columns(ModuleOp module) {
-  module.walk([](KernelOp kernel) {
+  auto given = module->getAttrOfType<IntegerAttr>("tile.slice_columns");
+  std::int64_t most = given ? given.getInt() : 64;
+  module.walk([&](KernelOp kernel) {
     bool carries = false;
     kernel.walk([&](scf::ForOp loop) {
       for (Value v : loop.getInitArgs())
@@ -291,7 +293,7 @@ LogicalResult slice_columns(ModuleOp module) {
     });
     if (!carries) return;
     std::int64_t extent = sliceable_columns(kernel);
-    for (std::int64_t slices = (extent + 63) / 64; slices <= extent / 16; ++slices) {
+    for (std::int64_t slices = (extent + most - 1) / most; slices <= extent / 16; ++slices) {
       if (slice_columns(kernel, slices)) return;
     }
   });

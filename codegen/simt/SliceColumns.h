@@ -18,7 +18,8 @@ std::int64_t sliceable_columns(tile::KernelOp);
 /// multiple of granule · slices.
 bool slice_columns(tile::KernelOp, std::int64_t slices, std::int64_t granule = 16);
 
-/// The pass: kernels that carry a state through a loop get slices of at most 64 columns.
+/// The pass: kernels that carry a state through a loop get slices of at most as many columns as the module's attribute
+/// `tile.slice_columns` says (default 64; fewer where shared memory demands it).
 mlir::LogicalResult slice_columns(mlir::ModuleOp);
 
 }  // namespace latile::simt

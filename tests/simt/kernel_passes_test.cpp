@@ -1,5 +1,8 @@
 // Passes that prepare kernels for a GPU: the program means the same after each, on random programs and operators.
+#include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
+#include "codegen/simt/Scales.h"
+#include "codegen/simt/Sink.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/Emit.h"
 #include "compiler/passes/Canonicalize.h"
@@ -64,6 +67,14 @@ Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target
   REQUIRE(mlir::succeeded(canonicalize(*module)));
   same("tile-canonicalize");
   done.turned = products_turned(*sliced, *module);
+  REQUIRE(mlir::succeeded(simt::move_scales(*module)));
+  same("move-scales");
+  REQUIRE(mlir::succeeded(canonicalize(*module)));
+  REQUIRE(mlir::succeeded(simt::sink(*module)));
+  same("sink");
+  REQUIRE(mlir::succeeded(simt::assign_layouts(*module)));
+  REQUIRE(mlir::succeeded(simt::verify_layouts(*module)));
+  same("assign-layouts");
   return done;
 }
 
