@@ -23,6 +23,7 @@ void KernelEmitter::store_halves(mlir::Value v) {
   if (fresh) it->second = {allocate(round_up(rows, 16) * width * 2), l_.index(width * 2), 0};
   const Buffer to = it->second;
   l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir r) {
+    pace(8 * width / 16);
     l_.loop(l_.index(0), l_.index(width), 32, [&](Ir j) {
       Grid x;
       for (int part = 0; part < 2; ++part) {
@@ -49,6 +50,7 @@ void KernelEmitter::store_pairs(mlir::Value v) {
                                 llvm::Align(4));
   };
   l_.loop(l_.index(0), l_.index((rows + 1) / 2), 1, [&](Ir pair) {
+    pace(16 * width / 16);
     l_.loop(l_.index(0), l_.index(width), 16, [&](Ir j) {
       Ir low = evaluate(v, {l_.mul(pair, 2), 1, j, 1})[0], high_row = l_.add(l_.mul(pair, 2), 1);
       Ir high = evaluate(v, {high_row, 1, j, 1})[0];
@@ -76,10 +78,18 @@ void KernelEmitter::flip_words(mlir::Value v, Form from_form, Form to_form) {
   auto [it, fresh] = forms.try_emplace(v);
   if (fresh) it->second = {allocate(round_up(word_cols, 16) * width * 4), l_.index(width * 4), 0};
   const Buffer to = it->second;
-  l_.loop(l_.index(0), l_.index(word_rows), 16, [&](Ir r) {
-    l_.loop(l_.index(0), l_.index(word_cols), 1, [&](Ir c) {
-      Ir words = l_.load_strided(address(from, r, c, false), ElementType::f32, from.row_bytes, nullptr);
-      l_.store(words, address(to, c, r, false), ElementType::f32, nullptr);
+  transpose_words(from, word_rows, round_up(word_cols, 16), to);
+}
+
+void KernelEmitter::transpose_words(const Buffer& from, std::int64_t rows, std::int64_t columns, const Buffer& to) {
+  l_.loop(l_.index(0), l_.index(rows), 16, [&](Ir r) {
+    l_.loop(l_.index(0), l_.index(columns), 16, [&](Ir c) {
+      SmallVector<Ir> block;
+      for (int k = 0; k < 16; ++k)
+        block.push_back(l_.load(address(from, l_.add(r, k), c, false), ElementType::f32, nullptr));
+      block = l_.transpose(block);
+      for (int k = 0; k < 16; ++k)
+        l_.store(block[static_cast<std::size_t>(k)], address(to, l_.add(c, k), r, false), ElementType::f32, nullptr);
     });
   });
 }
@@ -95,6 +105,7 @@ KernelEmitter::Grid KernelEmitter::multiply_pairs(OperandForm a, OperandForm c, 
   if (negate)
     for (Ir& x : init) x = b.CreateFNeg(x);
   Ir count = b.CreateLShr(l_.add(terms, 1), l_.index(1));
+  pace(block.rows * block.vectors * 32);
   Grid out = l_.loop(l_.index(0), count, 1, init, [&](Ir k, ArrayRef<Ir> acc) {
     SmallVector<Ir> columns, next;
     for (int v = 0; v < block.vectors; ++v)
@@ -145,6 +156,7 @@ void KernelEmitter::emit_tile_product(DotOp d) {
   std::int64_t rows = round_up(extents(v)[0], 16), cols = columns(v), terms = round_up(extents(d.getA())[1], 32);
   auto tile = [&](int t) { return b.getInt8(static_cast<std::uint8_t>(t)); };
   auto block = [&](Ir i, int down, Ir j, int across) {
+    pace(2 * terms + 64);
     for (int m = 0; m < down; ++m)
       for (int n = 0; n < across; ++n) b.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(2 * m + n)});
     l_.loop(l_.index(0), l_.index(terms / 2), 16, [&](Ir k) {  // k counts pairs

@@ -128,6 +128,7 @@ void KernelEmitter::emit_column_store(StoreOp store) {
   };
   l_.loop(l_.index(0), l_.index(cols), 1, [&](Ir turn) {
     Ir i = builder_.CreateSub(l_.index(cols - 1), turn);
+    fetch_next_state(v, turn, l_.index(0), rows);
     std::int64_t whole = vectors / across * across * l_.width;
     l_.loop(l_.index(0), l_.index(whole), across * l_.width, [&](Ir j) { put(i, j, across); });
     if (vectors % across) put(i, l_.index(whole), static_cast<int>(vectors % across));

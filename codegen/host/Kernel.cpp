@@ -134,6 +134,7 @@ void KernelEmitter::emit(llvm::ArrayRef<std::string> names) {
           [&](Ir k) { l_.store(l_.splat(0.0), l_.at(zeros_, l_.mul(k, 4)), ElementType::f32, nullptr); });
   bool tiles = false;
   kernel_.walk([&](DotOp d) { tiles |= engine_ == Bfloat16::tiles && is_bfloat16_product(d); });
+  kernel_.walk([&](DecayedScoresOp d) { tiles |= splits_into_blocks(d, engine_); });
   if (tiles) configure_tiles();
   emit_block(kernel_.getBody().front());
   if (tiles) builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {});
@@ -151,6 +152,7 @@ void KernelEmitter::emit_operations(mlir::Block& block) {
   gather_row_products(block);
   SmallVector<mlir::Operation*> run;
   auto flush = [&] {
+    if (&block == unfetched_ && !run.empty()) begin_prefetch(block);
     emit_tiles(run);
     run.clear();
   };
@@ -429,10 +431,13 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
                 store_forms(c);
             }
             steps_.clear();
+            scaled_.clear();
+            if (depth_ == 1) unfetched_ = &body;
             emit_operations(body);
             emit_carries(body.getTerminator(), carries, true);
             emit_carries(body.getTerminator(), carries, false);
           });
+  if (depth_ == 1) prefetch_end_ = nullptr;
   // What follows the loop reads its results in the carries' buffers, panel by panel.
   for (mlir::Value r : loop.getResults()) {
     if (extents(r)[0] == 1 && extents(r)[1] == 1) scalars_[r] = l_.load_scalar(plain_[r].base, ElementType::f32);

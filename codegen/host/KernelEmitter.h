@@ -120,6 +120,8 @@ private:
   void store_halves(mlir::Value);
   void store_pairs(mlir::Value);
   void flip_words(mlir::Value, Form from, Form to);
+  /// Word (r, c) of `from` to (c, r) of `to`; both counts are multiples of 16.
+  void transpose_words(const Buffer& from, std::int64_t rows, std::int64_t columns, const Buffer& to);
   void store_forms(mlir::Value);
   void configure_tiles();
   void emit_row_products(llvm::MutableArrayRef<tile::DotOp>);
@@ -133,6 +135,14 @@ private:
   void emit_column_products(llvm::MutableArrayRef<tile::DotOp>);
   void emit_column_store(tile::StoreOp);
 
+  // Prefetch.cpp
+  void begin_prefetch(mlir::Block& body);
+  void fetch(Ir address);
+  /// Fetches as many lines of the next chunk as go with work of so many cycles.
+  void pace(std::int64_t cycles);
+  /// Of the next item's state, elements of row `turn` (column `turn` where columns are contiguous).
+  void fetch_next_state(mlir::Value stored, Ir turn, Ir from, std::int64_t elements);
+
   // Recurrences.cpp
   void emit_decayed_scores(tile::DecayedScoresOp);
   void emit_decayed_apply(tile::DecayedApplyOp);
@@ -143,6 +153,12 @@ private:
   void emit_solve_system(tile::SolveOp);
   Buffer step_decays(mlir::Value gates);
   Ir first_row(Ir column, tile::MaskKind, std::int64_t stair);
+  Ir decay_between(mlir::Value gr, mlir::Value gc, Ir row, Ir column, int distance, Ir j);
+  void emit_running_decay(mlir::Value);
+  // DecayedBlocks.cpp
+  Buffer scaled_halves(mlir::Value x, std::int64_t half, bool columns, llvm::function_ref<Ir(Ir row, Ir j)> start,
+                       const Buffer& decays);
+  void emit_score_blocks(tile::DecayedScoresOp, const Buffer& to);
 
   // Roots.cpp: loops over whole values
   void over_blocks(std::int64_t rows, mlir::Value shape, llvm::function_ref<void(const Block&)>, bool has_product,
@@ -170,12 +186,17 @@ private:
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;
   llvm::DenseMap<mlir::Value, Buffer> steps_;  ///< of the current block: exp2 of the differences of a gate's rows
-  int depth_ = 0;                              ///< of loops
+  /// Of the current block: operands of score blocks, by value, gates of rows and of columns, and size.
+  std::map<std::tuple<const void*, const void*, const void*, std::int64_t>, Buffer> scaled_;
+  int depth_ = 0;  ///< of loops
   llvm::DenseMap<mlir::Value, View> views_;
   llvm::DenseMap<mlir::Value, Sequences> sequences_;
   llvm::DenseMap<mlir::Value, Rows> rows_;
   llvm::DenseMap<mlir::Value, Buffer> plain_, flipped_, halves_, halves_flipped_, pairs_, pairs_flipped_;
   const Bfloat16 engine_;
+  mlir::Block* unfetched_ = nullptr;  ///< a loop's body whose table of lines is yet to be made
+  Ir prefetch_at_ = nullptr,
+     prefetch_end_ = nullptr;             ///< where the address of the next line to fetch is kept; table's end
   llvm::DenseSet<mlir::Value> panelled_;  ///< values that are computed a panel of columns at a time
   std::int64_t panel_columns_ = 0;        ///< 0: no panels in this loop
   Ir panel_ = nullptr;                    ///< number of the current panel

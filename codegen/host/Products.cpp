@@ -52,17 +52,31 @@ KernelEmitter::Grid KernelEmitter::multiply(OperandForm a, OperandForm c, const 
   };
   auto count = static_cast<std::size_t>(block.rows * block.vectors);
   if (init.empty()) init.assign(count, l_.splat(0.0));
-  return l_.loop(l_.index(0), terms, 1, init, [&](Ir k, ArrayRef<Ir> acc) {
-    SmallVector<Ir> columns, next;
-    for (int v = 0; v < block.vectors; ++v) columns.push_back(right(k, l_.add(block.j, v * l_.width)));
-    for (int r = 0; r < block.rows; ++r) {
-      Ir x = l_.splat(left(l_.add(block.i, r), k));
-      if (negate) x = builder_.CreateFNeg(x);
-      for (int v = 0; v < block.vectors; ++v)
-        next.push_back(
-            l_.fma(x, columns[static_cast<std::size_t>(v)], acc[static_cast<std::size_t>(r * block.vectors + v)]));
-    }
-    return next;
+  auto over = [&](Ir from, Ir to, ArrayRef<Ir> start) {
+    return l_.loop(from, to, 1, start, [&](Ir k, ArrayRef<Ir> acc) {
+      SmallVector<Ir> columns, next;
+      for (int v = 0; v < block.vectors; ++v) columns.push_back(right(k, l_.add(block.j, v * l_.width)));
+      for (int r = 0; r < block.rows; ++r) {
+        Ir x = l_.splat(left(l_.add(block.i, r), k));
+        if (negate) x = builder_.CreateFNeg(x);
+        for (int v = 0; v < block.vectors; ++v)
+          next.push_back(
+              l_.fma(x, columns[static_cast<std::size_t>(v)], acc[static_cast<std::size_t>(r * block.vectors + v)]));
+      }
+      return next;
+    });
+  };
+  // Two multiply-adds a cycle. Long sums are made in parts, so that fetching goes on between them.
+  constexpr std::int64_t part = 32;
+  auto* known = llvm::dyn_cast<llvm::ConstantInt>(terms);
+  std::int64_t most = known ? known->getSExtValue() : 16, cycles = static_cast<std::int64_t>(count) / 2;
+  if (!prefetch_end_ || most < 2 * part || most % part) {
+    pace(most * cycles);
+    return over(l_.index(0), terms, init);
+  }
+  return l_.loop(l_.index(0), terms, part, init, [&](Ir k, ArrayRef<Ir> acc) {
+    pace(part * cycles);
+    return over(k, l_.add(k, part), acc);
   });
 }
 

@@ -7,23 +7,57 @@ namespace latile::host {
 
 using namespace tile;
 
-/// Row i holds exp2(G_i - G_(i-1)): what a decay loses from one row to the next. Row 0 is 0 and never read.
+/// Row i holds exp2(G_i - G_(i-1)): what a decay loses from one row to the next. Row 0 of an inclusive sum is
+/// exp2(G_0), that of others is never read.
 KernelEmitter::Buffer KernelEmitter::step_decays(mlir::Value gates) {
   if (auto it = steps_.find(gates); it != steps_.end()) return it->second;
+  if (mlir::Value through = inclusive_of(gates); through && plain_.contains(through)) {
+    // Row i of an exclusive sum is row i - 1 of the inclusive one.
+    Buffer same = step_decays(through);
+    same.base = l_.at(same.base, builder_.CreateNeg(same.row_bytes));
+    return steps_[gates] = same;
+  }
   Buffer to{allocate(extents(gates)[0] * columns(gates) * 4), l_.index(columns(gates) * 4), 0};
   const Buffer from = stored(plain_, gates);
+  auto sum = gates.getDefiningOp<CumsumOp>();
+  bool whole = sum && !sum.getExclusive() && !sum.getReverse();
   l_.loop(l_.index(0), l_.index(columns(gates)), l_.width, [&](Ir j) {
-    Ir first = l_.load(address(from, l_.index(0), j, false), ElementType::f32, nullptr);
-    l_.loop(l_.index(1), l_.index(extents(gates)[0]), 1, {first}, [&](Ir i, ArrayRef<Ir> above) -> SmallVector<Ir> {
-      Ir here = l_.load(address(from, i, j, false), ElementType::f32, nullptr);
-      Ir step = l_.exp2(builder_.CreateFSub(here, above[0]));
+    auto put = [&](Ir i, Ir gap) {
+      Ir step = l_.exp2(gap);
       // Lanes past the columns may hold anything, NaN as well, and a product with zero would keep that.
       if (Ir mask = column_mask(gates, j)) step = builder_.CreateSelect(mask, step, l_.splat(0.0));
       l_.store(step, address(to, i, j, false), ElementType::f32, nullptr);
-      return {here};
-    });
+    };
+    Ir first = whole ? l_.splat(0.0) : l_.load(address(from, l_.index(0), j, false), ElementType::f32, nullptr);
+    l_.loop(l_.index(whole ? 0 : 1), l_.index(extents(gates)[0]), 1, {first},
+            [&](Ir i, ArrayRef<Ir> above) -> SmallVector<Ir> {
+              Ir here = l_.load(address(from, i, j, false), ElementType::f32, nullptr);
+              put(i, builder_.CreateFSub(here, above[0]));
+              return {here};
+            });
   });
   return steps_[gates] = to;
+}
+
+void KernelEmitter::emit_running_decay(mlir::Value v) {
+  RunningDecay of = running_decay(v);
+  Buffer to = new_buffer(v, false);
+  const Buffer decays = step_decays(of.gates);
+  std::int64_t rows = extents(v)[0];
+  bool exclusive = of.gates.getDefiningOp<CumsumOp>().getExclusive(), starts_at_one = of.rest || exclusive;
+  l_.loop(l_.index(0), l_.index(columns(v)), l_.width, [&](Ir j) {
+    auto row = [&](Ir k) { return of.rest ? builder_.CreateSub(l_.index(rows - 1), k) : k; };
+    auto put = [&](Ir k, Ir x) { l_.store(x, address(to, row(k), j, in_panel(v)), ElementType::f32, nullptr); };
+    Ir one = l_.splat(1.0);
+    if (starts_at_one) put(l_.index(0), one);
+    l_.loop(l_.index(starts_at_one ? 1 : 0), l_.index(rows), 1, {one}, [&](Ir k, ArrayRef<Ir> x) -> SmallVector<Ir> {
+      Ir step = of.rest ? l_.add(row(k), 1) : k;
+      Ir next = builder_.CreateFMul(x[0], l_.load(address(decays, step, j, false), ElementType::f32, nullptr));
+      put(k, next);
+      return {next};
+    });
+  });
+  plain_[v] = to;
 }
 
 /// The first row in which a mask keeps a column.
@@ -33,17 +67,35 @@ Ir KernelEmitter::first_row(Ir column, MaskKind kind, std::int64_t stair) {
   return kind == MaskKind::Strict ? l_.add(row, 1) : row;
 }
 
+/// exp2(Gr_row - Gc_column), lanes from j, the row lying `distance` below the column (negative: unknown); null for 1.
+Ir KernelEmitter::decay_between(mlir::Value gr, mlir::Value gc, Ir row, Ir column, int distance, Ir j) {
+  auto load = [&](const Buffer& from) { return l_.load(address(from, row, j, false), ElementType::f32, nullptr); };
+  if (gr == gc && distance == 0) return nullptr;
+  if (gr == gc && distance == 1) return load(step_decays(gr));
+  // An exclusive sum in row j + 1 is, to the bit, the inclusive one in row j.
+  if (distance == 1 && inclusive_of(gr) == gc) return nullptr;
+  return l_.exp2(builder_.CreateFSub(load(stored(plain_, gr)), evaluate(gc, {column, 1, j, 1})[0]));
+}
+
+/// How far below a column the first row lies that a mask keeps, negative where that varies.
+static int first_distance(MaskKind kind, std::uint64_t stair) {
+  return stair != 1 || kind == MaskKind::All ? -1 : kind == MaskKind::Strict ? 1 : 0;
+}
+
 // Down one column j, the decayed key t = k_j exp2(Gr_i - Gc_j) shrinks by the same factors for every j, so that one
 // exponential an element of the gate serves all columns, nothing overflows, and no block needs a reference.
 void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
   mlir::Value v = op.getTile(), q = op.getQ(), gr = op.getGr();
   std::int64_t rows = extents(v)[0], cols = extents(v)[1], width = columns(q);
   Buffer to = new_buffer(v, false);
-  const Buffer left = stored(plain_, q), gates = stored(plain_, gr), decays = step_decays(gr);
+  const Buffer left = stored(plain_, q), decays = step_decays(gr);
+  const int distance = first_distance(op.getKind(), op.getStair());
   l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir i) {
     l_.loop(l_.index(0), l_.index(columns(v)), l_.width,
             [&](Ir j) { l_.store(l_.splat(0.0), address(to, i, j, false), ElementType::f32, nullptr); });
   });
+  const bool blocks = splits_into_blocks(op, engine_);
+  if (blocks) emit_score_blocks(op, to);
   // The decayed key stays in registers: at most eight vectors at a time, whose sums are added up.
   for (std::int64_t from = 0; from < width; from += 8 * l_.width) {
     int vectors = static_cast<int>(std::min<std::int64_t>(8, (width - from) / l_.width));
@@ -53,12 +105,13 @@ void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
       return out;
     };
     l_.loop(l_.index(0), l_.index(cols), 1, [&](Ir j) {
+      pace(6 * (blocks ? exact_rows : rows));
+      Ir end = blocks ? l_.add(builder_.CreateAnd(j, l_.index(-exact_rows)), exact_rows) : l_.index(rows);
       Ir first = first_row(j, op.getKind(), static_cast<std::int64_t>(op.getStair()));
       Ir inside = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, l_.index(rows - 1));
       SmallVector<Ir> key = each([&](Ir d, std::size_t) {
-        Ir gap = builder_.CreateFSub(l_.load(address(gates, inside, d, false), ElementType::f32, nullptr),
-                                     evaluate(op.getGc(), {j, 1, d, 1})[0]);
-        Ir x = builder_.CreateFMul(evaluate(op.getK(), {j, 1, d, 1})[0], l_.exp2(gap));
+        Ir x = evaluate(op.getK(), {j, 1, d, 1})[0];
+        if (Ir decay = decay_between(gr, op.getGc(), inside, j, distance, d)) x = builder_.CreateFMul(x, decay);
         if (Ir mask = column_mask(q, d)) x = builder_.CreateSelect(mask, x, l_.splat(0.0));
         return x;
       });
@@ -74,9 +127,9 @@ void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
         Ir at = address(to, i, j, false);
         builder_.CreateStore(builder_.CreateFAdd(l_.load_scalar(at, ElementType::f32), l_.sum(sum)), at);
       };
-      l_.when(builder_.CreateICmpSLT(first, l_.index(rows)), [&] {
+      l_.when(builder_.CreateICmpSLT(first, end), [&] {
         row(first, key);
-        l_.loop(l_.add(first, 1), l_.index(rows), 1, key, [&](Ir i, ArrayRef<Ir> t) {
+        l_.loop(l_.add(first, 1), end, 1, key, [&](Ir i, ArrayRef<Ir> t) {
           SmallVector<Ir> next = each([&](Ir d, std::size_t n) {
             Ir factor = l_.load(address(decays, i, d, false), ElementType::f32, nullptr);
             return builder_.CreateFMul(t[n], factor);
@@ -97,7 +150,8 @@ void KernelEmitter::emit_decayed_apply(DecayedApplyOp op) {
   bool transposed = op.getTransposed();
   std::int64_t rows = extents(a)[0], cols = extents(a)[1], width = columns(gr);
   Buffer to = new_buffer(v, false);
-  const Buffer matrix = stored(plain_, a), gates = stored(plain_, gr), decays = step_decays(gr);
+  const Buffer matrix = stored(plain_, a), decays = step_decays(gr);
+  const int distance = first_distance(op.getKind(), op.getStair());
   l_.loop(l_.index(0), l_.index(extents(v)[0]), 1, [&](Ir i) {
     l_.loop(l_.index(0), l_.index(width), l_.width,
             [&](Ir j) { l_.store(l_.splat(0.0), address(to, i, j, false), ElementType::f32, nullptr); });
@@ -106,15 +160,15 @@ void KernelEmitter::emit_decayed_apply(DecayedApplyOp op) {
     int vectors = static_cast<int>(std::min<std::int64_t>(8, (width - from) / l_.width));
     auto column = [&](std::size_t n) { return l_.index(from + static_cast<std::int64_t>(n) * l_.width); };
     l_.loop(l_.index(0), l_.index(cols), 1, [&](Ir j) {
+      pace(6 * rows);
       Ir first = first_row(j, op.getKind(), static_cast<std::int64_t>(op.getStair()));
       Ir inside = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, l_.index(rows - 1));
       SmallVector<Ir> t;
       for (int n = 0; n < vectors; ++n) {
         Ir d = column(static_cast<std::size_t>(n));
-        Ir gap = builder_.CreateFSub(l_.load(address(gates, inside, d, false), ElementType::f32, nullptr),
-                                     evaluate(op.getGc(), {j, 1, d, 1})[0]);
-        Ir x = l_.exp2(gap);
-        t.push_back(transposed ? x : builder_.CreateFMul(x, evaluate(op.getX(), {j, 1, d, 1})[0]));
+        Ir x = transposed ? l_.splat(1.0) : evaluate(op.getX(), {j, 1, d, 1})[0];
+        if (Ir decay = decay_between(gr, op.getGc(), inside, j, distance, d)) x = builder_.CreateFMul(x, decay);
+        t.push_back(x);
       }
       auto row = [&](Ir i, std::size_t n, Ir decayed) {
         Ir factor = l_.splat(l_.load_scalar(address(matrix, i, j, false), ElementType::f32));

@@ -20,6 +20,7 @@ void KernelEmitter::over_blocks(std::int64_t rows, mlir::Value shape, llvm::func
   if (!has_product) {
     l_.loop(l_.index(0), l_.index(rows), 1, [&](Ir turn) {
       Ir i = upwards ? builder_.CreateSub(l_.index(rows - 1), turn) : turn;
+      pace(8 * vectors);
       l_.loop(l_.index(0), l_.index(whole), across * l_.width, [&](Ir j) { body({i, 1, j, across}); });
       if (rest) body({i, 1, l_.index(whole), rest});
     });
@@ -63,9 +64,10 @@ void KernelEmitter::store_flipped(mlir::Value v) {
   std::int64_t padded = (rows + 15) / 16 * 16;
   auto it = flipped_.find(v);
   if (it == flipped_.end())
-    it = flipped_.try_emplace(v, Buffer{allocate(cols * padded * 4), l_.index(padded * 4), 0}).first;
+    it = flipped_.try_emplace(v, Buffer{allocate(columns(v) * padded * 4), l_.index(padded * 4), 0}).first;
   const Buffer& to = it->second;
   const Buffer from = stored(plain_, v);
+  if (l_.width == 16 && rows > 1 && !in_panel(v)) return transpose_words(from, padded, columns(v), to);
   l_.loop(l_.index(0), l_.index(rows), l_.width, [&](Ir r) {
     l_.loop(l_.index(0), l_.index(cols), 1, [&](Ir c) {
       Ir x = l_.load_strided(address(from, r, c, in_panel(v)), ElementType::f32, from.row_bytes, nullptr);
@@ -84,6 +86,8 @@ void KernelEmitter::emit_root(mlir::Value v) {
     emit_cumsum(c);
   else if (auto r = mlir::dyn_cast<ReduceOp>(op))
     emit_reduce(r);
+  else if (running_decay(v).gates)
+    emit_running_decay(v);
   else if (auto d = mlir::dyn_cast<DecayedScoresOp>(op))
     emit_decayed_scores(d);
   else if (auto d = mlir::dyn_cast<DecayedApplyOp>(op))
@@ -197,8 +201,13 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   if (extents(v)[1] > 1) {
     // A state that was just read from its first row to its last is still near at its last rows.
     over_blocks(
-        rows, v, [&](const Block& block) { write_memory(op, block, evaluate(v, block)); }, holds_product(v, storage_),
-        mlir::isa<StoreOp>(op));
+        rows, v,
+        [&](const Block& block) {
+          if (store)
+            fetch_next_state(v, builder_.CreateSub(l_.index(rows - 1), block.i), block.j, block.vectors * l_.width);
+          write_memory(op, block, evaluate(v, block));
+        },
+        holds_product(v, storage_), mlir::isa<StoreOp>(op));
     return;
   }
   const View& view = views_[op->getOperand(1)];

@@ -52,6 +52,36 @@ Streaming streaming(mlir::Value v) {
   return from_last == 0 ? Streaming::rows : from_last == 1 ? Streaming::columns : Streaming::none;
 }
 
+mlir::Value inclusive_of(mlir::Value exclusive) {
+  auto sum = exclusive.getDefiningOp<CumsumOp>();
+  if (!sum || !sum.getExclusive() || sum.getReverse()) return nullptr;
+  for (mlir::Operation* user : sum.getX().getUsers())
+    if (auto other = mlir::dyn_cast<CumsumOp>(user);
+        other && other->getBlock() == sum->getBlock() && !other.getExclusive() && !other.getReverse())
+      return other.getTile();
+  return nullptr;
+}
+
+RunningDecay running_decay(mlir::Value v) {
+  auto power = v.getDefiningOp<mlir::math::Exp2Op>();
+  if (!power || !is_tile(v) || extents(v)[0] == 1 || extents(v)[1] == 1) return {};
+  RunningDecay found{power.getOperand(), false};
+  if (auto gap = found.gates.getDefiningOp<mlir::arith::SubFOp>()) {
+    auto last = gap.getLhs().getDefiningOp<BroadcastOp>();
+    auto row = last ? last.getX().getDefiningOp<RowOp>() : nullptr;
+    if (!row || row.getPick() != PickKind::Last || row.getX() != gap.getRhs()) return {};
+    found = {gap.getRhs(), true};
+  }
+  auto sum = found.gates.getDefiningOp<CumsumOp>();
+  if (!sum || sum.getReverse() || (found.rest && sum.getExclusive())) return {};
+  auto decays = [](mlir::Value gates) {
+    return gates && llvm::any_of(gates.getUsers(), [](mlir::Operation* user) {
+             return mlir::isa<DecayedScoresOp, DecayedApplyOp>(user);
+           });
+  };
+  return decays(found.gates) || decays(inclusive_of(found.gates)) ? found : RunningDecay{};
+}
+
 bool is_bfloat16_product(DotOp d) {
   auto result = extents(d.getTile());
   return d.getA().getType().getElementType().isBF16() && !d.getPrecise() && !is_outer(d) && result[0] > 1 &&
@@ -118,6 +148,8 @@ void Storage::visit(mlir::Operation* op) {
     if (extents(t.getX())[0] > 1 && is_evaluated(t.getTile())) need(t.getX(), flipped);
   } else if (auto scores = mlir::dyn_cast<DecayedScoresOp>(op)) {
     for (mlir::Value v : {scores.getQ(), scores.getGr(), scores.getTile()}) need(v, plain | copied);
+    if (splits_into_blocks(scores, engine_))
+      for (mlir::Value v : {scores.getK(), scores.getGc()}) need(v, plain | copied);
   } else if (auto apply = mlir::dyn_cast<DecayedApplyOp>(op)) {
     for (mlir::Value v : {apply.getA(), apply.getGr(), apply.getTile()}) need(v, plain | copied);
     if (apply.getTransposed()) need(apply.getX(), plain | copied);
@@ -126,6 +158,8 @@ void Storage::visit(mlir::Operation* op) {
     need(solve.getMap().front().getArgument(0), plain);
   } else if (mlir::isa<CumsumOp, CummaxOp, LogcumsumexpOp, AffineScanOp, KronRowsOp, LookupOp, SumRowsOp>(op)) {
     need(op->getResult(0), plain);
+  } else if (mlir::isa<mlir::math::Exp2Op>(op)) {
+    if (running_decay(op->getResult(0)).gates) need(op->getResult(0), plain);
   } else if (auto reduce = mlir::dyn_cast<ReduceOp>(op)) {
     need(op->getResult(0), plain);
   } else if (mlir::isa<StoreOp, StoreRowsOp>(op)) {

@@ -43,6 +43,21 @@ enum class Bfloat16 { widen, dot, tiles };
 inline Bfloat16 bfloat16_engine(const HostIsa& isa) {
   return isa.level == "amx" ? Bfloat16::tiles : isa.level == "avx512bf16" ? Bfloat16::dot : Bfloat16::widen;
 }
+/// True for scores whose blocks below the diagonal are products of tiles.
+bool splits_into_blocks(tile::DecayedScoresOp, Bfloat16);
+/// Rows of a diagonal block of scores that is walked exactly, with float32 operands.
+inline constexpr std::int64_t exact_rows = 8;
+
+/// exp2 of the sums of a gate up to each row, or of what is left of them after it (`rest`): products of the decays from
+/// row to row, which decayed products need as well. Null gates: not of this form.
+struct RunningDecay {
+  mlir::Value gates;
+  bool rest = false;
+};
+RunningDecay running_decay(mlir::Value);
+/// The inclusive sum of what an exclusive one sums up, null if there is none.
+mlir::Value inclusive_of(mlir::Value exclusive);
+
 /// A product of bfloat16 operands with more than one row, column and term.
 bool is_bfloat16_product(tile::DotOp);
 
