@@ -79,6 +79,20 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const char* li
   passes.run(module, modules);
 }
 
+// Quick instruction selection hands what it does not know, and all of the block before it, to the thorough one, whose
+// scheduler takes quadratic time: a kernel of 90,000 instructions 26 s instead of 1.5 s.
+void shorten_blocks(llvm::Module& module) {
+  constexpr std::size_t most = 64;
+  for (llvm::Function& f : module)
+    for (llvm::BasicBlock& block : llvm::make_early_inc_range(f)) {
+      std::vector<llvm::Instruction*> starts;
+      std::size_t n = 0;
+      for (llvm::Instruction& i : block)
+        if (!llvm::isa<llvm::PHINode>(i) && !i.isTerminator() && ++n % most == 0) starts.push_back(&i);
+      for (llvm::Instruction* i : llvm::reverse(starts)) block.splitBasicBlock(i->getIterator());
+    }
+}
+
 std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
@@ -166,6 +180,7 @@ bool compile_module(llvm::Module& module, const HostIsa& isa, std::string& share
   module.setDataLayout(machine->createDataLayout());
   set_attributes(module, *machine, isa);
   optimise(module, *machine, quick ? "function(early-cse)" : short_list);
+  if (quick) shorten_blocks(module);
   return link_shared(generate(module, *machine, llvm::CodeGenFileType::ObjectFile), shared, failure);
 }
 
