@@ -187,7 +187,7 @@ void Problem::make() {
   if (!borders.empty()) add_index("cu_seqlens", 2, borders);
   dims = {H, HV, K, V, B, T, sequences()};
   if (slots > 0) dims.push_back(slots);
-  if (states > 0) dims.push_back(states);
+  if (this->states > 0) dims.push_back(this->states);
   if (!history_index.empty()) dims.push_back(every);
   strides = {T * H * (K + 4), H * (K + 4), K + 4};
   reference();
