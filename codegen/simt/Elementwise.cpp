@@ -77,6 +77,15 @@ bool KernelEmitter::emit_elementwise(mlir::Operation* op) {
     define(v, layout, values);
     return true;
   }
+  for (mlir::Value x : op->getOperands()) {
+    auto product = x.getDefiningOp<DotOp>();
+    if (!product || !is_added_to(product)) continue;
+    mlir::Value other = x == op->getOperand(0) ? op->getOperand(1) : op->getOperand(0);
+    layout = accumulators(extents(v)[0], extents(v)[1]);
+    SmallVector<Ir> sums = dot(product, layout, get(other, layout));
+    if (failure_.empty()) define(v, layout, sums);
+    return true;
+  }
   // The layout of an operand that has one and is as large as the result.
   auto size = [](const Layout& l) { return l.shape().row * l.shape().column; };
   bool found = false;

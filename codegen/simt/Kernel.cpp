@@ -173,8 +173,23 @@ void KernelEmitter::emit(ArrayRef<std::string> names) {
 
 // Lifetimes
 
-/// A value that stands for its operand's memory in another shape.
-static bool is_alias(mlir::Operation* op) { return mlir::isa<TransposeOp, BroadcastOp>(op); }
+/// Products whose sums start from the other term of the only sum they are in: emitted there, with no registers of their
+/// own.
+bool is_added_to(mlir::Operation* op) {
+  auto product = [](mlir::Value v) {
+    auto dot = v.getDefiningOp<DotOp>();
+    return dot && v.hasOneUse() && extents(v)[0] > 1 && extents(v)[1] > 1 && extents(dot.getA())[1] > 1;
+  };
+  auto dot = mlir::dyn_cast<DotOp>(op);
+  if (!dot || !product(dot.getTile())) return false;
+  auto sum = mlir::dyn_cast<mlir::arith::AddFOp>(*dot.getTile().getUsers().begin());
+  if (!sum || sum->getBlock() != op->getBlock()) return false;
+  // One term must be there before.
+  return sum.getRhs() == dot.getTile() || !product(sum.getRhs());
+}
+
+/// A value that stands for its operand's memory in another shape, or reads it where it is used itself.
+static bool is_alias(mlir::Operation* op) { return mlir::isa<TransposeOp, BroadcastOp>(op) || is_added_to(op); }
 
 /// The last op of the value's block in which it, or a value that reads its memory, is used.
 static mlir::Operation* last_use(mlir::Value v) {

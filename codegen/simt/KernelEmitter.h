@@ -41,6 +41,9 @@ struct Copy {
   }
 };
 
+/// Whether a product is emitted as part of the sum that uses it.
+bool is_added_to(mlir::Operation*);
+
 /// Bytes of one of the stages of a tile that is copied ahead.
 inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127) / 128 * 128; }
 
@@ -136,9 +139,11 @@ private:
   void store(const Registers&, const Copy&, std::int64_t rows, std::int64_t columns);
   SmallVector<Ir> load(const Copy&, const Layout&);
   /// Element (row, column) of a copy; the caller announces the access.
-  Ir element(const Copy&, Ir row, Ir column);
-  void set_element(const Copy&, Ir row, Ir column, Ir value);
-  Ir pointer(const Copy&, Ir row, Ir column);
+  Ir element(const Copy&, Ir row, Ir column, Place more = {});
+  void set_element(const Copy&, Ir row, Ir column, Ir value, Place more = {});
+  /// Of the element at (row, column) + more: what many elements have in common is one value, `more` a constant beside
+  /// it.
+  Ir pointer(const Copy&, Ir row, Ir column, Place more = {});
   Ir shared(std::int64_t offset);
   void barrier();
   void reads(const Copy& c) { accesses({c}, {}); }
@@ -154,7 +159,7 @@ private:
   Memory memory_of(const View&, mlir::ValueRange leading);
   Memory memory_of_rows(const View&, Ir batch, const Rows&, Ir head, std::int64_t rate);
   Memory memory_of(mlir::Operation*);
-  Ir address(const Memory&, const PlaceIr&);
+  Ir address(const Memory&, PlaceIr, Place more = {});
   Ir row_exists(const Memory&, Ir row);
   Ir all_rows_exist(const Memory&, std::int64_t rows);
   SmallVector<Ir> load(const Memory&, const Layout&, std::int64_t rows, std::int64_t columns, int vector);
@@ -185,6 +190,7 @@ private:
 
   // Products.cpp
   void emit_dot(tile::DotOp);
+  SmallVector<Ir> dot(tile::DotOp, const Layout&, ArrayRef<Ir> init);
   /// An operand of a product: a copy in shared memory or, of the left one, registers in the layout of its fragments.
   struct Operand {
     Copy copy;
@@ -199,6 +205,7 @@ private:
   // Running.cpp, Triangular.cpp, Decayed.cpp, Systems.cpp
   bool emit_running(mlir::Operation*);
   void emit_triangular(mlir::Operation*);
+  void invert(const Copy& factor, const Copy& x, std::int64_t rows);
   void substitute(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t columns);
   void emit_decayed_scores(tile::DecayedScoresOp);
   void scores_of_blocks(tile::DecayedScoresOp, ArrayRef<Copy> operands, const Copy& to);

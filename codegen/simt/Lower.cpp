@@ -41,9 +41,11 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, llvm::Module& mo
       if (workspace) chunk = static_cast<std::int64_t>(workspace.getChunk());
     }
     KernelFacts facts;
+    auto assigned = kernel->getAttrOfType<mlir::IntegerAttr>("threads");
+    const int threads = assigned ? static_cast<int>(assigned.getInt()) : threads_for(kernel, target);
     // Loads a turn ahead where two stages of them fit.
     for (bool staged : {true, false}) {
-      KernelEmitter emitter(kernel, module, debug, unit, threads_for(kernel, target), staged && target.has_async_copy);
+      KernelEmitter emitter(kernel, module, debug, unit, threads, staged && target.has_async_copy);
       emitter.emit(names);
       if (!emitter.failure().empty()) {
         failure = emitter.failure();

@@ -87,17 +87,17 @@ Ir KernelEmitter::all_rows_exist(const Memory& m, std::int64_t rows) {
 }
 
 /// Of reversed rows the tokens descend, and the `rate` rows of one token ascend.
-Ir KernelEmitter::address(const Memory& m, const PlaceIr& at) {
-  Ir row = at.row;
+Ir KernelEmitter::address(const Memory& m, PlaceIr at, Place more) {
   if (m.reversed) {
-    Ir within = m.rate == 1 ? t_.i32(0) : b_.CreateSRem(row, t_.i32(m.rate));
-    row = b_.CreateNSWSub(t_.mul(within, 2), row);
+    Ir row = t_.add(at.row, more.row), within = m.rate == 1 ? t_.i32(0) : b_.CreateSRem(row, t_.i32(m.rate));
+    at.row = b_.CreateNSWSub(t_.mul(within, 2), row);
+    more.row = 0;
   }
-  Ir offset = t_.wide(row);
-  if (m.row_stride) offset = t_.mul(offset, m.row_stride);
-  Ir column = t_.wide(at.column);
-  if (m.column_stride) column = t_.mul(column, m.column_stride);
-  return t_.at(m.pointer, t_.mul(t_.add(offset, column), bytes_of(m.element)));
+  const std::int64_t bytes = bytes_of(m.element);
+  auto scaled = [&](Ir x, Ir stride) { return stride ? t_.mul(x, stride) : x; };
+  Ir own = t_.add(scaled(t_.wide(at.row), m.row_stride), scaled(t_.wide(at.column), m.column_stride));
+  Ir rest = t_.add(scaled(t_.i64(more.row), m.row_stride), scaled(t_.i64(more.column), m.column_stride));
+  return t_.at(t_.at(m.pointer, t_.mul(own, bytes)), t_.mul(rest, bytes));
 }
 
 SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::int64_t rows, std::int64_t columns,
@@ -129,13 +129,15 @@ SmallVector<Ir> KernelEmitter::load(const Memory& m, const Layout& layout, std::
   auto fast = [&] {
     SmallVector<Ir> out(count);
     for (int r = 0; r < layout.registers(); r += vector) {
-      PlaceIr at = clamped(place(layout, r), vector);
+      bool clamps = layout.shape().row > rows || layout.shape().column > columns;
+      PlaceIr at = clamps ? clamped(place(layout, r), vector) : t_.place(layout);
+      Ir where = address(m, at, clamps ? Place{} : layout.at(r, 0, 0));
       if (vector == 1) {
-        out[static_cast<std::size_t>(r)] = b_.CreateAlignedLoad(m.element, address(m, at), llvm::Align(bytes));
+        out[static_cast<std::size_t>(r)] = b_.CreateAlignedLoad(m.element, where, llvm::Align(bytes));
         continue;
       }
       auto* type = llvm::FixedVectorType::get(m.element, static_cast<unsigned>(vector));
-      Ir x = b_.CreateAlignedLoad(type, address(m, at), llvm::Align(bytes * static_cast<std::uint64_t>(vector)));
+      Ir x = b_.CreateAlignedLoad(type, where, llvm::Align(bytes * static_cast<std::uint64_t>(vector)));
       for (int k = 0; k < vector; ++k)
         out[static_cast<std::size_t>(r + k)] = b_.CreateExtractElement(x, static_cast<std::uint64_t>(k));
     }
@@ -176,7 +178,8 @@ void KernelEmitter::store(const Memory& m, const Registers& from, std::int64_t r
           x = llvm::PoisonValue::get(llvm::FixedVectorType::get(m.element, static_cast<unsigned>(vector)));
           for (int k = 0; k < vector; ++k) x = b_.CreateInsertElement(x, value(r + k), static_cast<std::uint64_t>(k));
         }
-        b_.CreateAlignedStore(x, address(m, at), llvm::Align(bytes * static_cast<std::uint64_t>(vector)));
+        b_.CreateAlignedStore(x, address(m, t_.place(layout), layout.at(r, 0, 0)),
+                              llvm::Align(bytes * static_cast<std::uint64_t>(vector)));
       };
       if (Ir valid = inside(at, layout, rows, columns))
         t_.when(valid, put);

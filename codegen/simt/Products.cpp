@@ -59,11 +59,16 @@ void KernelEmitter::emit_dot(DotOp op) {
   mlir::Value v = op.getTile();
   if (extents(v)[0] == 1 || extents(v)[1] == 1 || extents(op.getA())[1] == 1) return emit_vector_product(op);
   Layout layout = accumulators(extents(v)[0], extents(v)[1]);
+  SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
+  SmallVector<Ir> sums = dot(op, layout, zero);
+  if (failure_.empty()) define(v, layout, sums);
+}
+
+SmallVector<Ir> KernelEmitter::dot(DotOp op, const Layout& layout, ArrayRef<Ir> init) {
   Operand a = left_operand(op.getA(), layout);
   Copy c = copy(op.getB());
-  if (!failure_.empty()) return;
-  SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
-  define(v, layout, product(a, c, extents(op.getA())[1], layout, zero));
+  if (!failure_.empty()) return SmallVector<Ir>(init);
+  return product(a, c, extents(op.getA())[1], layout, init);
 }
 
 // The left operand's fragments are accumulators side by side: a tile whose rows are spread over the warps as those of
@@ -135,12 +140,13 @@ SmallVector<Ir> KernelEmitter::product(const Operand& left_side, const Copy& c, 
   llvm::Type* type = left_side.element;
   bool half = bytes_of(type) == 2;
   Ir low3 = b_.CreateAnd(t_.lane, t_.i32(7)), bit3 = b_.CreateAnd(b_.CreateLShr(t_.lane, t_.i32(3)), t_.i32(1)),
-     high = b_.CreateLShr(t_.lane, t_.i32(4)), low4 = b_.CreateAnd(t_.lane, t_.i32(15));
+     high = b_.CreateLShr(t_.lane, t_.i32(4)), low4 = b_.CreateAnd(t_.lane, t_.i32(15)),
+     high8 = b_.CreateShl(high, t_.i32(3)), bit8 = b_.CreateShl(bit3, t_.i32(3));
   // Four 8 × 8 matrices: lanes 8i … 8i + 7 give the rows of matrix i as they are stored.
-  auto matrices = [&](const Copy& from, Ir stored_row, Ir stored_column, bool transposed) {
+  auto matrices = [&](const Copy& from, Ir stored_row, Ir stored_column, Place more, bool transposed) {
     Copy plain = from;
     plain.transposed = false;
-    Ir at = pointer(plain, stored_row, stored_column);
+    Ir at = pointer(plain, stored_row, stored_column, more);
     Ir all = t_.call(transposed ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
                                 : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
                      {b_.getPtrTy(3)}, {at});
@@ -192,17 +198,16 @@ SmallVector<Ir> KernelEmitter::product(const Operand& left_side, const Copy& c, 
           left.push_back(words);
           continue;
         }
-        Ir row = t_.add(warp.row, m);
-        left.push_back(a.transposed ? matrices(a, t_.add(t_.add(low3, b_.CreateShl(high, t_.i32(3))), k),
-                                               t_.add(row, b_.CreateShl(bit3, t_.i32(3))), true)
-                                    : matrices(a, t_.add(row, low4), t_.add(b_.CreateShl(high, t_.i32(3)), k), false));
+        left.push_back(a.transposed
+                           ? matrices(a, t_.add(low3, high8), t_.add(warp.row, bit8), {static_cast<int>(k), m}, true)
+                           : matrices(a, t_.add(warp.row, low4), high8, {m, static_cast<int>(k)}, false));
       }
       for (std::size_t n = 0; n < columns.size(); n += 2) {
-        Ir column = t_.add(warp.column, columns[n]);
+        int column = columns[n];
         SmallVector<Ir, 4> right =
-            c.transposed ? matrices(c, t_.add(t_.add(column, low3), b_.CreateShl(high, t_.i32(3))),
-                                    t_.add(b_.CreateShl(bit3, t_.i32(3)), k), false)
-                         : matrices(c, t_.add(low4, k), t_.add(column, b_.CreateShl(high, t_.i32(3))), true);
+            c.transposed
+                ? matrices(c, t_.add(t_.add(warp.column, low3), high8), bit8, {column, static_cast<int>(k)}, false)
+                : matrices(c, low4, t_.add(warp.column, high8), {static_cast<int>(k), column}, true);
         for (std::size_t m = 0; m < rows.size(); ++m)
           for (std::size_t side = 0; side < 2; ++side) {
             SmallVector<Ir> l, r;
@@ -218,22 +223,22 @@ SmallVector<Ir> KernelEmitter::product(const Operand& left_side, const Copy& c, 
   auto id = llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
   // A lane's terms are k + lane mod 4 and four on; an accumulator has two neighbours there, and the order of the terms
   // is that of its columns on both sides.
-  auto term = [&](std::int64_t k, int r) {
-    return in_registers ? t_.add(b_.CreateShl(within, t_.i32(1)), k + r) : t_.add(within, k + 4 * r);
-  };
+  Ir first_term = in_registers ? b_.CreateShl(within, t_.i32(1)) : within;
+  auto term = [&](std::int64_t k, int r) { return static_cast<int>(k) + (in_registers ? r : 4 * r); };
   for (std::int64_t k = 0; k < terms; k += 8) {
     std::vector<SmallVector<Split, 4>> left;
     for (int m : rows) {
       SmallVector<Split, 4> parts;
       for (int r = 0; r < 4; ++r)
-        parts.push_back(split(in_registers
-                                  ? own(m + 8 * (r & 1), static_cast<int>(k) + (r >> 1))
-                                  : element(a, t_.add(t_.add(warp.row, quad), m + 8 * (r & 1)), term(k, r >> 1))));
+        parts.push_back(
+            split(in_registers ? own(m + 8 * (r & 1), static_cast<int>(k) + (r >> 1))
+                               : element(a, t_.add(warp.row, quad), first_term, {m + 8 * (r & 1), term(k, r >> 1)})));
       left.push_back(parts);
     }
     for (int n : columns) {
       SmallVector<Split, 2> right;
-      for (int r = 0; r < 2; ++r) right.push_back(split(element(c, term(k, r), t_.add(t_.add(warp.column, quad), n))));
+      for (int r = 0; r < 2; ++r)
+        right.push_back(split(element(c, first_term, t_.add(warp.column, quad), {term(k, r), n})));
       for (std::size_t m = 0; m < rows.size(); ++m) {
         int reg = corner(rows[m], n);
         auto part = [](ArrayRef<Split> all, bool high_part) {

@@ -27,8 +27,8 @@ Ir Thread::add(Ir x, Ir y) const {
 }
 Ir Thread::add(Ir x, std::int64_t y) const { return add(x, llvm::ConstantInt::getSigned(x->getType(), y)); }
 Ir Thread::mul(Ir x, Ir y) const {
-  if (is_constant(x, 1)) return y;
-  if (is_constant(y, 1)) return x;
+  if (is_constant(x, 1) || is_constant(y, 0)) return y;
+  if (is_constant(y, 1) || is_constant(x, 0)) return x;
   return b.CreateNSWMul(x, y);
 }
 Ir Thread::mul(Ir x, std::int64_t y) const { return mul(x, llvm::ConstantInt::getSigned(x->getType(), y)); }

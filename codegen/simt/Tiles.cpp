@@ -222,20 +222,24 @@ Copy KernelEmitter::fresh_copy(mlir::Value v) {
   return c;
 }
 
-Ir KernelEmitter::pointer(const Copy& c, Ir row, Ir column) {
-  if (c.transposed) std::swap(row, column);
+Ir KernelEmitter::pointer(const Copy& c, Ir row, Ir column, Place more) {
+  if (c.transposed) {
+    std::swap(row, column);
+    std::swap(more.row, more.column);
+  }
   Ir offset = t_.add(t_.mul(row, c.pitch), t_.mul(column, bytes_of(c.element)));
   if (c.stage) offset = t_.add(offset, c.stage);
-  return t_.at(shared_, t_.add(offset, c.region.begin));
+  return t_.at(t_.at(shared_, offset), t_.i32(c.region.begin + more.row * c.pitch + more.column * bytes_of(c.element)));
 }
-Ir KernelEmitter::element(const Copy& c, Ir row, Ir column) {
-  Ir at = pointer(c, row, column);
+Ir KernelEmitter::element(const Copy& c, Ir row, Ir column, Place more) {
+  Ir at = pointer(c, row, column, more);
   if (c.element->isIntegerTy(1)) return b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), at), c.element);
   return b_.CreateAlignedLoad(c.element, at, llvm::Align(static_cast<std::uint64_t>(bytes_of(c.element))));
 }
-void KernelEmitter::set_element(const Copy& c, Ir row, Ir column, Ir value) {
+void KernelEmitter::set_element(const Copy& c, Ir row, Ir column, Ir value, Place more) {
   if (c.element->isIntegerTy(1)) value = b_.CreateZExt(value, b_.getInt8Ty());
-  b_.CreateAlignedStore(value, pointer(c, row, column), llvm::Align(static_cast<std::uint64_t>(bytes_of(c.element))));
+  b_.CreateAlignedStore(value, pointer(c, row, column, more),
+                        llvm::Align(static_cast<std::uint64_t>(bytes_of(c.element))));
 }
 
 /// How many registers in a row lie side by side along an axis, all of them inside one aligned group of 16 bytes.
@@ -263,17 +267,18 @@ void KernelEmitter::store(const Registers& from, const Copy& to, std::int64_t ro
           x = b_.CreateSelect(in, x, llvm::Constant::getNullValue(x->getType()));
         values.push_back(x);
       }
-      PlaceIr at = place(layout, r);
+      const PlaceIr at = t_.place(layout);
+      const Place own = layout.at(r, 0, 0);
       auto put = [&] {
-        if (group == 1) return set_element(to, at.row, at.column, values[0]);
+        if (group == 1) return set_element(to, at.row, at.column, values[0], own);
         auto* type = llvm::FixedVectorType::get(to.element, static_cast<unsigned>(group));
         Ir vector = llvm::PoisonValue::get(type);
         for (int k = 0; k < group; ++k) vector = b_.CreateInsertElement(vector, values[static_cast<std::size_t>(k)], k);
-        b_.CreateAlignedStore(vector, pointer(to, at.row, at.column),
+        b_.CreateAlignedStore(vector, pointer(to, at.row, at.column, own),
                               llvm::Align(static_cast<std::uint64_t>(group * bytes)));
       };
       // A layout may be larger than what is stored.
-      if (Ir fits = inside(at, layout, stored_rows, stored_columns))
+      if (Ir fits = inside(place(layout, r), layout, stored_rows, stored_columns))
         t_.when(fits, put);
       else
         put();
@@ -308,17 +313,20 @@ SmallVector<Ir> KernelEmitter::load(const Copy& from, const Layout& layout) {
   bool exceeds = layout.shape().row > rows || layout.shape().column > columns;
   int group = exceeds || from.element->isIntegerTy(1) ? 1 : neighbours(layout, from.transposed, bytes);
   for (int r = 0; r < layout.registers(); r += group) {
-    PlaceIr at = place(layout, r);
+    PlaceIr at = t_.place(layout);
+    Place own = layout.at(r, 0, 0);
     if (exceeds) {  // what lies outside may hold anything that exists
+      at = {t_.add(at.row, own.row), t_.add(at.column, own.column)};
+      own = {};
       at.row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.row, t_.i32(rows - 1));
       at.column = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.column, t_.i32(columns - 1));
     }
     if (group == 1) {
-      out[static_cast<std::size_t>(r)] = element(from, at.row, at.column);
+      out[static_cast<std::size_t>(r)] = element(from, at.row, at.column, own);
       continue;
     }
     auto* type = llvm::FixedVectorType::get(from.element, static_cast<unsigned>(group));
-    Ir vector = b_.CreateAlignedLoad(type, pointer(from, at.row, at.column),
+    Ir vector = b_.CreateAlignedLoad(type, pointer(from, at.row, at.column, own),
                                      llvm::Align(static_cast<std::uint64_t>(group * bytes)));
     for (int k = 0; k < group; ++k)
       out[static_cast<std::size_t>(r + k)] = b_.CreateExtractElement(vector, static_cast<std::uint64_t>(k));
