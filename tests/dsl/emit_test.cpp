@@ -23,7 +23,7 @@ Specialisation specialise(const std::string& op, Mode mode, ElementType io, cons
   s.options = std::move(options);
   for (auto& t : tensors) {
     ElementType type = t == "q" || t == "k" || t == "v" || t == "o" ? io : ElementType::f32;
-    if (t.ends_with("_index") || t == "cu_seqlens") type = ElementType::i32;
+    if (t.ends_with("_index") || t == "cu_seqlens" || t == "accepted") type = ElementType::i32;
     s.tensors.push_back({t, type, -1});
   }
   return s;
@@ -158,6 +158,33 @@ TEST_CASE("mistakes of a specialisation") {
   CHECK(says(e, "'S.final_index' indexes 'S.final', which is not bound"));
 }
 
+TEST_CASE("direction, history states and accepted counts of a specialisation") {
+  auto tensors = gated;
+  tensors.insert(tensors.end(), {"S.initial_index", "S.history", "S.history_index", "accepted"});
+  auto s = specialise("gated_delta_rule", Mode::prefill, ElementType::bf16, tensors);
+  s.tensors.back().type = ElementType::i32;
+  s.every = {{"S", 128}};
+  s.reversed = true;
+  auto e = emit(s);
+  CHECK(e.mistakes.empty());
+  CHECK(e.count("every = array<i64: 128>") == 1);
+  CHECK(e.count("reversed") == 1);
+  CHECK(e.count("%S.initial_index: !tile.view<?x?xi32>") == 1);
+  CHECK(e.count("accepted(%accepted : !tile.view<?xi32>)") == 1);
+  const auto says = [](const Emitted& made, const std::string& text) {
+    REQUIRE(made.mistakes.size() == 1);
+    return made.mistakes[0].text.find(text) != std::string::npos;
+  };
+  s.every = {{"S", 96}};
+  CHECK(says(emit(s), "S.every is 96; the tokens between history states are a multiple of the chunk of 64"));
+  s.every = {{"S", 64}};
+  s.mode = Mode::step;
+  CHECK(says(emit(s), "mode step keeps no history: its one state is 'S.final'"));
+  s.mode = Mode::prefill;
+  std::erase_if(s.tensors, [](const BoundTensor& t) { return t.name == "S.history_index"; });
+  CHECK(says(emit(s), "'S.history' needs 'S.history_index', which is not bound"));
+}
+
 namespace {
 void kda_like(Operator& op) {
   auto [H] = op.heads("H");
@@ -215,6 +242,54 @@ TEST_CASE("operators from outside") {
   CHECK(mesa.count("tile.neutral") == 1);
   CHECK(mesa.count("tensor<128x128xbf16>") >= 1);
   CHECK(emit(specialise("mesa_like", Mode::step, ElementType::bf16, {"q", "k", "v", "s", "o"})).mistakes.size() == 1);
+}
+
+namespace {
+void shifted(Operator& op) {
+  auto [K, V] = op.dims("K", "V");
+  auto x = op.sequence("q", {K});
+  auto o = op.output("o", {K});
+  auto S = op.carry("S", {V, K});
+  int far = op.flag("far") ? 97 : 3;
+  op.kernel([&](Kernel k) {
+    Rows i = k.rows();
+    k.columns(K, [&](Columns j) { o(i, j) = x(i - far, j, S) + k.rowmax(K, [&](Columns l) { return x(i, l); }); });
+  });
+  op.kernel([&](Kernel k) {
+    Rows e = k.last(V);
+    S(e) = x(e, S);
+  });
+}
+}  // namespace
+
+TEST_CASE("kernels: a launch each, columns in blocks, the state only near a sequence's begin") {
+  REQUIRE(register_operator({"shifted", shifted, "for the test", 0.01, 0.01}));
+  auto s = specialise("shifted", Mode::prefill, ElementType::bf16, {"q", "o", "S.initial", "S.final"});
+  auto narrow = emit(s);
+  CHECK(narrow.count("tile.launch") == 2);
+  CHECK(narrow.count("scf.if") == 2);
+  CHECK(narrow.count("scf.for") == 0);
+  CHECK(narrow.count("tile.store_rows") == 4);
+  s.extents["K"] = 2000;  // three blocks of 512 and a rest, at either side of the branch
+  auto wide = emit(s);
+  CHECK(wide.count("scf.for") == 4);
+  CHECK(wide.count("tensor<64x464xbf16>") > 0);
+  auto bare = emit(specialise("shifted", Mode::prefill, ElementType::f32, {"q", "o"}));
+  CHECK(bare.count("tile.launch") == 1);
+  CHECK(bare.count("scf.if") == 0);
+  CHECK(bare.count("back 3") == 1);
+
+  auto refused = [](const Specialisation& s, const std::string& why) {
+    auto e = emit(s);
+    REQUIRE(e.mistakes.size() == 1);
+    CHECK(e.mistakes[0].text.find(why) != std::string::npos);
+  };
+  auto far = specialise("shifted", Mode::prefill, ElementType::f32, {"q", "o", "S.initial"}, {{"far", "true"}});
+  refused(far, "window of 'q' reaches 97 rows before a sequence, and state 'S' holds 96");
+  auto reversed = specialise("shifted", Mode::prefill, ElementType::f32, {"q", "o"});
+  reversed.reversed = true;
+  refused(reversed, "kernels, which do not run from the last row");
+  refused(specialise("shifted", Mode::prefill, ElementType::f32, {"q", "o", "accepted"}), "take no tensor 'accepted'");
 }
 
 namespace {
