@@ -149,7 +149,7 @@ TEST_CASE("help everywhere, and refusals of command lines in one sentence") {
       {{"check", "--device", "cuda"}, "no device 'cuda'"},
       {{"check", "--isa", "sse9"}, "no instruction set level 'sse9'"},
       {{"check", "--threads", "0"}, "--threads"},
-      {{"compile", "simple_gla", "--emit", "ptx"}, "--emit"},
+      {{"compile", "simple_gla", "--emit", "fortran"}, "--emit"},
       {{"compile", "simple_gla", "--dim", "K=4"}, "K is 4"},
       {{"compile", "simple_gla", "--dim", "W=16"}, "no inner dimension 'W'"},
       {{"compile", "simple_gla", "--dim", "K=many"}, "not a finite number"},
