@@ -27,11 +27,23 @@ endforeach()
 set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
   "rt;dl;m;${LATILE_ZLIB_ARCHIVE};${LATILE_ZSTD_ARCHIVE};LLVMDemangle")
 set_target_properties(LLVMExtensions PROPERTIES INTERFACE_LINK_LIBRARIES LLVMSupport)  # without Polly
-llvm_map_components_to_libnames(llvm_archives core support passes lto option x86codegen x86asmparser x86desc x86info
+# lld initialises every target that LLVM was built with; those that latile has no code for are left out.
+set(present ${LLVM_TARGETS_TO_BUILD} ${LLVM_EXPERIMENTAL_TARGETS_TO_BUILD})
+list(REMOVE_DUPLICATES present)
+set(absent "// Generated: targets that latile-portable is without.\n")
+foreach(target ${present})
+  if(NOT target MATCHES "^(X86|NVPTX)$")
+    foreach(part Target TargetInfo TargetMC AsmParser AsmPrinter)
+      string(APPEND absent "void LLVMInitialize${target}${part}(void) {}\n")
+    endforeach()
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/absent_targets.c CONTENT "${absent}")
+llvm_map_components_to_libnames(llvm_archives core support passes lto dtlto option x86codegen x86asmparser x86desc x86info
   nvptxcodegen nvptxdesc nvptxinfo)
 
 add_executable(latile_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp
-  ${PROJECT_SOURCE_DIR}/cmake/no_polly.cpp)
+  ${PROJECT_SOURCE_DIR}/cmake/no_polly.cpp ${PROJECT_BINARY_DIR}/absent_targets.c)
 target_include_directories(latile_portable SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 set_target_properties(latile_portable PROPERTIES OUTPUT_NAME latile-portable)
 target_link_libraries(latile_portable PRIVATE latile_flags)

@@ -37,6 +37,11 @@ TEST_CASE("devices that are none are refused by name") {
   const Outcome doctor = command({"doctor"});
   CHECK(has(doctor.out, "the CUDA driver cannot be loaded"));
   use_fake();
+  for (const char* flag : {"--large", "--graph"}) {
+    const Outcome host = command({"check", "linear_attn", flag});
+    CHECK(host.code == 2);
+    CHECK(has(host.err, std::string(flag) + " is for CUDA devices, not for 'host'"));
+  }
   const Outcome isa = command({"check", "linear_attn", "--device", "cuda", "--isa", "avx512"});
   CHECK(isa.code == 2);
   CHECK(has(isa.err, "--isa is for the host"));
@@ -58,6 +63,14 @@ TEST_CASE("check on a device fails kernels that write nothing") {
     for (const auto& tensor : c["tensors"])
       CHECK((tensor["error"].is_null() || tensor["error"].get<double>() > tensor["allowed"].get<double>()));
   }
+}
+
+TEST_CASE("check in graphs fails kernels that write nothing, too") {
+  use_fake();
+  const Outcome outcome = command({"check", "linear_attn", "--device", "cuda", "--quick", "--dtype", "f32", "--graph"});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.out, "FAILED"));
+  CHECK_FALSE(has(outcome.out, " ok\n"));
 }
 
 TEST_CASE("bench on a device prints a row for each shape") {

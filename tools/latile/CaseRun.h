@@ -28,6 +28,7 @@ struct CheckSettings {
   std::uint64_t seed = 1;
   std::string isa;  ///< "": native
   Place place;
+  int repeats = 2;  ///< runs of each case that must give the same bits
 };
 
 /// A result for each of the case's data. Throws nothing: a plan that is refused is a failure.

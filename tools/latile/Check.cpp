@@ -1,6 +1,7 @@
 #include "runtime/HostIsa.h"
 #include "tools/latile/CaseRun.h"
 #include "tools/latile/Commands.h"
+#include "tools/latile/LargeCheck.h"
 #include "tools/latile/Progress.h"
 #include "tools/latile/UserError.h"
 #include <algorithm>
@@ -17,7 +18,7 @@ struct Options {
   std::vector<std::string> operators, types;
   std::string device = "host";
   CheckSettings settings;
-  bool json = false, quick = false, progress = false;
+  bool json = false, quick = false, progress = false, large = false, graph = false;
   int threads = 0;
 };
 
@@ -68,12 +69,17 @@ std::vector<Job> jobs_of(const Options& o) {
     for (const OperatorRow& row : operators()) rows.push_back(&row);
   std::vector<ElementType> types;
   for (const std::string& t : o.types) types.push_back(element_type_named(t));
+  if (types.empty() && o.large) types = {ElementType::bf16};
   if (types.empty())
     types = o.quick || o.settings.place.emulated() ? std::vector{ElementType::f32, ElementType::bf16}
                                                    : std::vector{ElementType::f32, ElementType::f16, ElementType::bf16};
   std::vector<Job> jobs;
   for (const OperatorRow* row : rows)
     for (std::size_t t = 0; t < types.size(); ++t) {
+      if (o.large) {
+        jobs.push_back({row, types[t], {}});
+        continue;
+      }
       const std::optional<int> half = o.types.empty() ? std::optional(static_cast<int>(t)) : std::nullopt;
       for (Case& c : o.settings.place.emulated() ? emulated_cases_of(*row, half) : cases_of(*row, o.quick))
         jobs.push_back({row, types[t], std::move(c)});
@@ -86,8 +92,13 @@ int check(Options& o) {
   const Place& place = o.settings.place;
   need_isa(o.settings.isa);
   if (!place.host() && !o.settings.isa.empty()) throw UserError("--isa is for the host");
+  if ((o.large || o.graph) && place.id.type != LATILE_CUDA)
+    throw UserError(fmt::format("{} is for CUDA devices, not for '{}'", o.large ? "--large" : "--graph", place.text));
+  o.settings.place.graph = o.graph;
   const std::vector<Job> jobs = jobs_of(o);
-  const int workers = o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int workers = o.large         ? 1  // there is memory for one
+                      : o.threads > 0 ? o.threads
+                                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const ContextHandle context = make_context(workers, "");  // no cache: what is checked is compiled now
 
   Progress progress(jobs.size(), o.progress);
@@ -98,7 +109,8 @@ int check(Options& o) {
     for (std::size_t i; (i = next.fetch_add(1)) < jobs.size();) {
       const Job& job = jobs[i];
       progress.step(fmt::format("{} {} {}", job.row->name, name(job.io), job.one.label));
-      results[i] = run_case(context.get(), *job.row, job.one, job.io, o.settings);
+      results[i] = o.large ? run_large(context.get(), *job.row, job.io, o.settings)
+                           : run_case(context.get(), *job.row, job.one, job.io, o.settings);
       ready[i].store(true);
       ready[i].notify_all();
     }
@@ -165,6 +177,12 @@ void add_check(CLI::App& app, int& code) {
   sub->add_option("--isa", o->settings.isa,
                   "Instruction set level: x86-64-v3, avx512, avx512bf16 or amx; default this CPU's");
   sub->add_option("--threads", o->threads, "Cases at a time; default one for each CPU")->check(CLI::PositiveNumber);
+  sub->add_option("--repeat", o->settings.repeats, "Runs of each case that must give the same bits")
+      ->check(CLI::Range(2, 10000))
+      ->capture_default_str();
+  sub->add_flag("--large", o->large,
+                "On CUDA, instead of the list: tensors of more than 2^31 elements, 70000 sequences");
+  sub->add_flag("--graph", o->graph, "On CUDA: each run is captured in a graph, and the graph launched");
   sub->add_flag("--quick", o->quick, "A part of the cases, for each build");
   sub->add_flag("--progress", o->progress, "Say on standard error what runs, also where that is no terminal");
   sub->add_flag("--json", o->json, "One JSON object on standard output");

@@ -13,6 +13,7 @@ struct Place {
   std::string text = "host";  ///< "host", "cuda:0", "emulated:sm_80"
   latile_device id{LATILE_CPU, 0};
   std::shared_ptr<runtime::Device> device;  ///< null: the host
+  bool graph = false;                       ///< CUDA: each run is captured in a graph and the graph launched
 
   /// "host", "cuda" (its device 0), "cuda:N" or "emulated:CHIP"; throws UserError when there is no such device.
   static Place named(const std::string& text);

@@ -1,4 +1,6 @@
 #include "tools/latile/Plan.h"
+#include "runtime/Failure.h"
+#include "tools/latile/Recording.h"
 #include "tools/latile/UserError.h"
 #include <algorithm>
 #include <cstring>
@@ -94,8 +96,19 @@ std::vector<std::int64_t> Plan::shape(std::size_t tensor, const std::vector<std:
 }
 
 namespace {
+
 constexpr std::size_t fence = 256;
+
+template <class Call> void run_in_graph(const Place& place, latile_args& args, Call&& call) {
+  try {
+    Recording recording(static_cast<runtime::cuda::CudaDevice&>(*place.device));
+    args.stream = recording.stream;
+    recording.record(1, call);
+    recording.replay();
+  } catch (const runtime::Failure& failure) { throw UserError(failure.text, exit_internal); }
 }
+
+}  // namespace
 
 std::size_t Plan::workspace_bytes(const std::vector<std::int64_t>& dims, std::size_t& alignment) const {
   latile_error error = no_error();
@@ -138,7 +151,13 @@ void Plan::run(const std::vector<void*>& data, const std::vector<std::vector<std
   args.workspace =
       asked.place.host() ? host_workspace(args.workspace_size, alignment) : device_workspace(args.workspace_size);
   latile_error error = no_error();
-  if (latile_run(plan.get(), &args, &error) != LATILE_OK) fail(error);
+  const auto call = [&] {
+    if (latile_run(plan.get(), &args, &error) != LATILE_OK) fail(error);
+  };
+  if (asked.place.graph)
+    run_in_graph(asked.place, args, call);
+  else
+    call();
   if (!asked.place.host()) {
     asked.place.wait();
     workspace_overrun |= poison && on_device->overran();
