@@ -1,4 +1,5 @@
 // Random programs on emulated GPUs: every schedule against the interpreter.
+#include "compiler/Emit.h"
 #include "tests/host/HostRun.h"
 #include "tests/random/RandomScan.h"
 #include <cstdlib>
@@ -29,7 +30,48 @@ template <class Make> void each_program(bool step, Schedule schedule, Make make)
   }
 }
 
+/// An operator at the sizes that models have, for sequences with whole and partial chunks of 64 rows.
+void check_operator(const std::string& op, std::int64_t K, std::int64_t V, ElementType io, bool ragged,
+                    const std::vector<std::string>& tensors) {
+  Specialisation s;
+  s.op = op;
+  s.chunk = 64;
+  s.extents = {{"K", K}, {"V", V}};
+  s.head_ratio = 2;
+  s.io = io;
+  for (const std::string& name : tensors) {
+    const bool scalar = name == "beta" || (name == "g" && op != "kda" && op != "gla");
+    const bool full = scalar || name == "g" || name.starts_with("S.");
+    s.tensors.push_back({name, full ? ElementType::f32 : io, scalar ? 2 : 3});
+  }
+  if (ragged) s.tensors.push_back({"cu_seqlens", ElementType::i32, 0});
+  std::vector<Diagnostic> mistakes;
+  const auto module = emit_program(*find_operator(op), s, context(), mistakes);
+  for (const Diagnostic& mistake : mistakes) MESSAGE(mistake.message());
+  REQUIRE(module);
+  INFO(op);
+  CAPTURE(K);
+  CAPTURE(V);
+  BatchShape shape{.lengths = {100, 1}, .coarse_heads = 1};
+  if (ragged) shape.lengths = {0, 64, 1, 70};
+  check_emulated(*module, Schedule::prepare, shape, 1);
+}
+
+const std::vector<std::string> delta{"q", "k", "v", "g", "beta", "o", "S.initial", "S.final"};
+const std::vector<std::string> gated{"q", "k", "v", "g", "o", "S.initial", "S.final"};
+
 }  // namespace
+
+TEST_CASE("operators with chunks of 64 rows, bfloat16") {
+  check_operator("gated_delta_rule", 128, 128, ElementType::bf16, false, delta);
+  check_operator("kda", 64, 128, ElementType::bf16, true, delta);
+  check_operator("gla", 64, 64, ElementType::bf16, true, gated);
+  check_operator("simple_gla", 96, 80, ElementType::bf16, false, gated);
+}
+TEST_CASE("operators with chunks of 64 rows, float32") {
+  check_operator("gated_delta_rule", 64, 64, ElementType::f32, true, delta);
+  check_operator("gla", 40, 64, ElementType::f32, false, gated);
+}
 
 TEST_CASE("random programs in float32, chunks and tokens") {
   each_program(false, Schedule::fused, [](auto seed) { return random_wide_scan(seed, false, false); });
