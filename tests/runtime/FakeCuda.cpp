@@ -37,8 +37,8 @@ template <class T> T* pointer(std::int64_t value) { return reinterpret_cast<T*>(
 void table(const std::int64_t* p, std::int64_t blocks) {
   const auto* borders = pointer<const std::int32_t>(p[0]);
   auto* rows = pointer<std::int32_t>(p[1]);
-  const std::int64_t sequences = p[7], chunks = p[9];
-  if (blocks != 1 || p[2] != 1 || p[3] != 3 || p[4] != 3 || p[5] != 3 || p[6] != 1) std::abort();
+  const std::int64_t sequences = p[6], chunks = p[8];
+  if (blocks != 1 || p[2] != 1 || p[3] != 3 || p[4] != 3 || p[5] != 1) std::abort();
   for (std::int64_t i = 0; i < chunks; ++i) rows[3 * i] = -1;
   for (std::int32_t n = 0; n < sequences; ++n)
     for (std::int32_t first = borders[n], i = 0; first < borders[n + 1]; first += 16, ++i) {
@@ -80,7 +80,7 @@ void scale_dense(const std::int64_t* p, std::int64_t blocks) { scale(p, blocks, 
 void scale_ragged(const std::int64_t* p, std::int64_t blocks) {
   std::int64_t rest[16];
   rest[0] = p[1], rest[1] = p[2];
-  std::copy_n(p + 7, 14, rest + 2);
+  std::copy_n(p + 6, 14, rest + 2);
   scale(rest, blocks, pointer<const std::int32_t>(p[0]));
 }
 
@@ -89,7 +89,7 @@ struct Kernel {
   std::size_t parameters;
   Run run;
 };
-Kernel kernels[] = {{"toy_table", 10, table}, {"toy_scale", 16, scale_dense}, {"toy_scale_ragged", 21, scale_ragged}};
+Kernel kernels[] = {{"toy_table", 9, table}, {"toy_scale", 16, scale_dense}, {"toy_scale_ragged", 20, scale_ragged}};
 
 void launch(const Kernel& kernel, unsigned grid, unsigned threads, unsigned shared, Stream stream, void** extra) {
   const auto* parameters = static_cast<const std::int64_t*>(extra[1]);

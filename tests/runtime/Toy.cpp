@@ -52,11 +52,11 @@ void compile_for_device(const Specialisation& s, Artifact& artifact) {
   kernel.shared_bytes = n == 2 ? 100 << 10 : n == 3 ? 300 << 10 : 1024;
   if (s.ragged()) {
     artifact.workspace = {{"table", "", 1, 3, 4, 16}};
-    KernelFacts table{"toy_table", {}, 16, {{"cu_seqlens", 1}, {"workspace.table", 4}}, {"N", "T", "chunks"}, {}};
+    KernelFacts table{"toy_table", {}, 16, {{"cu_seqlens", 1}, {"workspace.table", 3}}, {"N", "T", "chunks"}, {}};
     table.threads = 32;
     artifact.kernels.push_back(table);
     kernel.symbol = "toy_scale_ragged";
-    kernel.views.insert(kernel.views.begin(), {"workspace.table", 4});
+    kernel.views.insert(kernel.views.begin(), {"workspace.table", 3});
   }
   artifact.kernels.push_back(kernel);
 }
