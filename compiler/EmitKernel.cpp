@@ -15,14 +15,16 @@ using mlir::Value;
 /// Columns that a kernel takes at a time: a block of rows of several tensors then stays near between two passes.
 constexpr std::int64_t columns_at_once = 512;
 
+/// Terms of the sum that a tap belongs to.
+std::int64_t taps_of(const Recorder& r, const Specialisation& spec, int tap) {
+  for (const Node& n : r.nodes)
+    if (n.op == Op::taps && r.regions[n.regions.front()].nodes.front() == tap) return extent_of(r, spec, 1, n.decl);
+  return 1;
+}
+
 /// How many rows before the first of a block a window may read.
 std::int64_t reach_of(const Recorder& r, const Specialisation& spec, const Node& window) {
-  std::int64_t rows = window.n;
-  if (window.tap >= 0 && window.rows >= 0)
-    for (const Node& n : r.nodes)
-      if (!n.regions.empty() && r.regions[n.regions.front()].nodes.front() == window.tap)
-        rows += extent_of(r, spec, 1, n.decl) - 1;
-  return rows;
+  return window.n + (window.tap >= 0 ? taps_of(r, spec, window.tap) - 1 : 0);
 }
 
 /// Where a program of the grid stands.
@@ -155,13 +157,8 @@ Lowered KernelBody::emit_load(const Node& n) {
   const Declaration& d = r.decls[n.decl];
   Location loc = location(*b.getContext(), n.loc);
   Window w = window_of(n);
-  std::int64_t tap = 0;
-  if (n.tap >= 0) {
-    std::int64_t count = 0;
-    for (const Node& other : r.nodes)
-      if (!other.regions.empty() && r.regions[other.regions.front()].nodes.front() == n.tap) count = extent(other.decl);
-    tap = n.reverse ? count - 1 - taps.at(n.tap) : taps.at(n.tap);
-  }
+  std::int64_t tap = n.tap < 0 ? 0 : taps.at(n.tap);
+  if (n.reverse) tap = taps_of(r, spec, n.tap) - 1 - tap;
   mlir::Type element = n.io ? io : f32;
   if (n.rows < 0) {
     Value x = load(argument(n.decl), d, w, loc);
@@ -246,9 +243,11 @@ Lowered KernelBody::emit_columns(const Node& n) {
 
   /// The work on one block, added to what is known of those before it.
   auto block = [&](Value first, std::int64_t width, Value before) -> Value {
+    auto outer = parts;  // which may be columns of the same dimension
     parts[part] = width;
     columns[argument] = first;
     Lowered x = emit_again(region);
+    parts = outer;
     if (what == detail::Over::nothing) return nullptr;
     auto column = RankedTensorType::get({extent(n.shape.r), 1}, f32);
     Value tile = materialise(broadcast(x, RankedTensorType::get({column.getDimSize(0), width}, f32), loc), loc);
