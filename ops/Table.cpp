@@ -77,8 +77,8 @@ std::vector<OperatorRow>& rows() {
       {"l2norm", ::l2norm, "rows of unit length", 0.001, 0.001},
       {"rms_norm", ::rms_norm, "root-mean-square normalisation with weight, gate and residual", 0.001, 0.001},
       {"causal_conv1d", ::causal_conv1d, "a short causal convolution of each channel", 0.001, 0.001},
-      {"log_linear_attn", ::log_linear_attn, "linear attention whose weights depend on the level of a tree over positions",
-       0.004, 0.005},
+      {"log_linear_attn", ::log_linear_attn,
+       "linear attention whose weights depend on the level of a tree over positions", 0.004, 0.005},
       {"token_shift", ::token_shift, "each row's difference from the one before", 0.001, 0.001},
       {"atk", ::atk, "keys preconditioned by a decaying sum of their squares", 0.005, 0.005},
   };
