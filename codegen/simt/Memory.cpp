@@ -64,8 +64,13 @@ KernelEmitter::Memory KernelEmitter::memory_of_rows(const View& view, Ir batch, 
 KernelEmitter::Memory KernelEmitter::memory_of(mlir::Operation* op) {
   auto rows = [&](auto access, std::int64_t rate) {
     Ir head = access.getHead() ? indices_.lookup(access.getHead()) : nullptr;
-    return memory_of_rows(views_[access.getView()], indices_.lookup(access.getBatch()), rows_[access.getRows()], head,
-                          rate);
+    Ir batch = indices_.lookup(access.getBatch());
+    Memory m = memory_of_rows(views_[access.getView()], batch, rows_[access.getRows()], head, rate);
+    // Rows of a state lie at a slot, which may be none.
+    if (!mlir::isa_and_present<SlotOp>(access.getBatch().getDefiningOp())) return m;
+    Ir some = b_.CreateICmpSGE(batch, t_.i64(0));
+    m.exists = m.exists ? b_.CreateAnd(m.exists, some) : some;
+    return m;
   };
   if (auto l = mlir::dyn_cast<LoadRowsOp>(op)) return rows(l, static_cast<std::int64_t>(l.getRate()));
   if (auto s = mlir::dyn_cast<StoreRowsOp>(op)) return rows(s, 1);
