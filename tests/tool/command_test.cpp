@@ -146,7 +146,7 @@ TEST_CASE("help everywhere, and refusals of command lines in one sentence") {
       {{"chek"}, "chek"},
       {{"check", "gated_delta_rul"}, "did you mean 'gated_delta_rule'"},
       {{"check", "--dtype", "f64"}, "unknown element type 'f64'"},
-      {{"check", "--device", "cuda"}, "no device 'cuda'"},
+      {{"check", "--device", "toaster"}, "no device 'toaster'"},
       {{"check", "--isa", "sse9"}, "no instruction set level 'sse9'"},
       {{"check", "--threads", "0"}, "--threads"},
       {{"compile", "simple_gla", "--emit", "fortran"}, "--emit"},
