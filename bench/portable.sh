@@ -11,7 +11,7 @@ if ldd "$file" | grep -Eq 'LLVM|MLIR|fmt|boost|stdc\+\+'; then
   ldd "$file" >&2
   exit 1
 fi
-xz -9 --threads=0 --keep --force "$file"
+xz -6 --threads=0 --keep --force "$file"
 bytes=$(stat -c %s "$file.xz")
 echo "$file.xz: $((bytes / 1024)) KiB ($(($(stat -c %s "$file") / 1048576)) MiB unpacked)"
 if ((bytes > 20 * 1024 * 1024)); then
