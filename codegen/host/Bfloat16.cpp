@@ -78,18 +78,15 @@ void KernelEmitter::flip_words(mlir::Value v, Form from_form, Form to_form) {
   auto [it, fresh] = forms.try_emplace(v);
   if (fresh) it->second = {allocate(round_up(word_cols, 16) * width * 4), l_.index(width * 4), 0};
   const Buffer to = it->second;
-  transpose_words(from, word_rows, round_up(word_cols, 16), to);
+  transpose_words(from, word_rows, word_cols, to);
 }
 
+// By gathers: a network of shuffles is some 5 % of gla's time faster and doubles the time to compile it.
 void KernelEmitter::transpose_words(const Buffer& from, std::int64_t rows, std::int64_t columns, const Buffer& to) {
   l_.loop(l_.index(0), l_.index(rows), 16, [&](Ir r) {
-    l_.loop(l_.index(0), l_.index(columns), 16, [&](Ir c) {
-      SmallVector<Ir> block;
-      for (int k = 0; k < 16; ++k)
-        block.push_back(l_.load(address(from, l_.add(r, k), c, false), ElementType::f32, nullptr));
-      block = l_.transpose(block);
-      for (int k = 0; k < 16; ++k)
-        l_.store(block[static_cast<std::size_t>(k)], address(to, l_.add(c, k), r, false), ElementType::f32, nullptr);
+    l_.loop(l_.index(0), l_.index(columns), 1, [&](Ir c) {
+      Ir words = l_.load_strided(address(from, r, c, false), ElementType::f32, from.row_bytes, nullptr);
+      l_.store(words, address(to, c, r, false), ElementType::f32, nullptr);
     });
   });
 }

@@ -120,7 +120,7 @@ private:
   void store_halves(mlir::Value);
   void store_pairs(mlir::Value);
   void flip_words(mlir::Value, Form from, Form to);
-  /// Word (r, c) of `from` to (c, r) of `to`; both counts are multiples of 16.
+  /// Word (r, c) of `from` to (c, r) of `to`; `rows` is a multiple of 16.
   void transpose_words(const Buffer& from, std::int64_t rows, std::int64_t columns, const Buffer& to);
   void store_forms(mlir::Value);
   void configure_tiles();

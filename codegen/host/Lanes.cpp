@@ -196,35 +196,6 @@ void Lanes::store_strided(Ir v, Ir address, ElementType t, Ir stride_bytes, Ir l
   b.CreateMaskedScatter(to_memory(v, t), lane_addresses(*this, address, stride_bytes), llvm::Align(size(t)), all);
 }
 
-// Single lanes and pairs of lanes change places within quarters of a vector, then the quarters do.
-SmallVector<Ir> Lanes::transpose(ArrayRef<Ir> rows) const {
-  auto both = [&](Ir x, Ir y, llvm::function_ref<int(int lane)> source) {
-    SmallVector<int> from;
-    for (int lane = 0; lane < 16; ++lane) from.push_back(source(lane));
-    return b.CreateShuffleVector(x, y, from);
-  };
-  auto singles = [&](Ir x, Ir y, int high) {
-    return both(x, y, [=](int lane) { return lane / 4 * 4 + 2 * high + lane % 4 / 2 + lane % 2 * 16; });
-  };
-  auto pairs = [&](Ir x, Ir y, int high) {
-    return both(x, y, [=](int lane) { return lane / 4 * 4 + 2 * high + lane % 2 + lane % 4 / 2 * 16; });
-  };
-  auto quarters = [&](Ir x, Ir y, int odd) {
-    return both(x, y, [=](int lane) { return (lane / 4 % 2 * 2 + odd) * 4 + lane % 4 + lane / 8 * 16; });
-  };
-  SmallVector<Ir> one(16), two(16), out(16);
-  for (std::size_t k = 0; k < 16; k += 2)
-    for (int high : {0, 1}) one[k + static_cast<std::size_t>(high)] = singles(rows[k], rows[k + 1], high);
-  for (std::size_t k = 0; k < 16; k += 4)
-    for (std::size_t n = 0; n < 4; ++n) two[k + n] = pairs(one[k + n / 2], one[k + 2 + n / 2], static_cast<int>(n % 2));
-  for (std::size_t n = 0; n < 4; ++n)
-    for (int odd : {0, 1}) {
-      Ir low = quarters(two[n], two[4 + n], odd), high = quarters(two[8 + n], two[12 + n], odd);
-      for (int far : {0, 1}) out[static_cast<std::size_t>(4 * (odd + 2 * far)) + n] = quarters(low, high, far);
-    }
-  return out;
-}
-
 Ir Lanes::fma(Ir a, Ir x, Ir c) const { return b.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, x, c}); }
 
 // Not llvm.maximum: its order of signed zeros costs three more instructions, and no use here depends on it.

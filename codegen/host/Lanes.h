@@ -51,9 +51,6 @@ public:
   void store_scalar(Ir x, Ir address, ElementType) const;
   void store_strided(Ir vector, Ir address, ElementType, Ir stride_bytes, Ir mask) const;
 
-  /// 16 vectors of 16 lanes with rows and lanes exchanged.
-  SmallVector<Ir> transpose(ArrayRef<Ir> rows) const;
-
   Ir fma(Ir a, Ir x, Ir c) const;
   Ir maximum(Ir a, Ir x) const;  ///< propagates NaN
   Ir minimum(Ir a, Ir x) const;

@@ -64,10 +64,9 @@ void KernelEmitter::store_flipped(mlir::Value v) {
   std::int64_t padded = (rows + 15) / 16 * 16;
   auto it = flipped_.find(v);
   if (it == flipped_.end())
-    it = flipped_.try_emplace(v, Buffer{allocate(columns(v) * padded * 4), l_.index(padded * 4), 0}).first;
+    it = flipped_.try_emplace(v, Buffer{allocate(cols * padded * 4), l_.index(padded * 4), 0}).first;
   const Buffer& to = it->second;
   const Buffer from = stored(plain_, v);
-  if (l_.width == 16 && rows > 1 && !in_panel(v)) return transpose_words(from, padded, columns(v), to);
   l_.loop(l_.index(0), l_.index(rows), l_.width, [&](Ir r) {
     l_.loop(l_.index(0), l_.index(cols), 1, [&](Ir c) {
       Ir x = l_.load_strided(address(from, r, c, in_panel(v)), ElementType::f32, from.row_bytes, nullptr);
