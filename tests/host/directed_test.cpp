@@ -25,11 +25,11 @@ ScanText scan(std::int64_t chunk, const std::function<Value(Body&)>& body) {
   return scan;
 }
 
-void check(const ScanText& scan, Schedule schedule = Schedule::fused) {
+void check(const ScanText& scan, Schedule schedule = Schedule::fused, double base = 2e-5) {
   const auto text = scan.text();
   INFO(text);
   BatchShape shape{.lengths = {scan.step ? 1 : 37, 1}};
-  check_host(*parse(text), schedule, shape, 1, host_levels());
+  check_host(*parse(text), schedule, shape, 1, host_levels(), base);
 }
 
 Value x(std::int64_t rows) { return {"x", rows, 19}; }
@@ -129,6 +129,28 @@ TEST_CASE("decayed scores with gates that were transposed") {
     const auto A = b.decayed_scores(wide, wide, flat, flat, "lower");
     return b.add(y(16), b.reduce("sum", 1, b.dot(x(16), A)));
   }));
+}
+
+TEST_CASE("decayed scores of every mask and gate whose first decays are known, exact and with bfloat16 operands") {
+  for (std::int64_t rows : {16, 32, 64})
+    for (const char* operand : {"", " {operand = bf16}"})
+      for (const char* kind : {"lower", "strict", "strict after"}) {
+        CAPTURE(rows);
+        CAPTURE(kind);
+        const bool narrow = *operand != 0;
+        const auto made = scan(rows, [&](Body& b) {
+          const auto loss = b.same("arith.negf", b.same("math.absf", y(rows)));
+          const auto G = b.same("tile.cumsum", loss);
+          const bool after = std::string(kind) == "strict after";
+          const auto before = after ? b.same("tile.cumsum", loss, " exclusive") : G;
+          const auto A = b.decayed_scores(y(rows), b.add(y(rows), b.constant(0.5)), before, G,
+                                          (after ? "strict" : kind) + std::string(operand));
+          const auto rest = b.exp2(b.sub(b.broadcast(b.row("last", G), rows, 70), G));
+          const auto sums = b.add(b.mul(y(rows), b.exp2(before)), b.mul(y(rows), rest));
+          return b.add(b.dot(A, y(rows)), sums);
+        });
+        check(made, Schedule::fused, narrow ? 5e-3 : 2e-5);
+      }
 }
 
 TEST_CASE("one element that is repeated, then summed") {
