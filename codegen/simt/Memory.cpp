@@ -272,6 +272,9 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   mlir::Value v = op->getOperand(0);
   Registers from = any(v);
   if (!failure_.empty()) return;
+  // A state may end where it started: what other threads still read of it must have been read. Stores side by side need
+  // one barrier.
+  if (mlir::isa<StoreOp>(op) && !mlir::isa_and_nonnull<StoreOp>(op->getPrevNode())) barrier();
   Memory m = memory_of(op);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
