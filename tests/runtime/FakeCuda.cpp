@@ -95,9 +95,10 @@ void launch(const Kernel& kernel, unsigned grid, unsigned threads, unsigned shar
   const auto* parameters = static_cast<const std::int64_t*>(extra[1]);
   {
     const std::lock_guard lock(fake.mutex);
-    fake.launches.push_back({kernel.name, grid, threads, shared, stream,
-                             std::vector<std::int64_t>(parameters, parameters + kernel.parameters),
-                             std::this_thread::get_id()});
+    if (fake.records_launches)
+      fake.launches.push_back({kernel.name, grid, threads, shared, stream,
+                               std::vector<std::int64_t>(parameters, parameters + kernel.parameters),
+                               std::this_thread::get_id()});
   }
   kernel.run(parameters, grid);
 }

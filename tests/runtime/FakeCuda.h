@@ -26,6 +26,7 @@ struct FakeCuda {
   std::map<std::string, int> opted_shared;  ///< bytes by kernel, of cuFuncSetAttribute
   std::string failing;                      ///< the call that fails, with error 719
   int loaded_modules = 0, retained_contexts = 0;
+  bool records_launches = true;  ///< false: so that the fake allocates nothing
 };
 
 }  // namespace latile::test
