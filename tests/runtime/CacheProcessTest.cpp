@@ -1,6 +1,7 @@
 // Several processes at one cache: one compiles, nobody waits for the dead, a bad disk costs time and nothing else.
 #include "runtime/Cache.h"
 #include "Toy.h"
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace latile::test;
@@ -110,6 +112,39 @@ TEST_CASE("sixteen processes on a cold cache compile each kernel once, and all s
   CHECK(compiled == 3);
   CHECK(files_in(cold, ".latile") == 3);
   CHECK(files_in(cold, "") == 3);  // no lock and no temporary file is left
+}
+
+TEST_CASE("sixteen threads, each with a context of its own or all with one, compile each kernel once") {
+  for (const bool shared : {false, true}) {
+    const Folder folder;
+    const int before = toy().compilations;
+    const api::Context one(1, folder.path.c_str());
+    std::vector<std::thread> threads;
+    std::atomic<int> failures = 0;
+    toy().delay_ms = 30;
+    for (std::size_t i = 0; i < 16; ++i)
+      threads.emplace_back([&, i] {
+        try {
+          const api::Context own(1, folder.path.c_str());
+          std::vector<Problem> problems = three_kinds();
+          for (std::size_t k = 0; k < problems.size(); ++k) {
+            Problem& p = problems[(k + i) % problems.size()];
+            p.make();
+            api::PlanDescription description("toy", p.mode);
+            p.describe(description);
+            const api::Plan plan(shared ? one : own, description);
+            auto workspace = workspace_of(plan, p.dims);
+            plan.run(p.data, p.dims, p.strides, workspace);
+            failures += !(p.error() < 1e-5);
+          }
+        } catch (const std::exception&) { ++failures; }
+      });
+    for (std::thread& thread : threads) thread.join();
+    toy().delay_ms = 0;
+    CHECK(failures == 0);
+    CHECK(toy().compilations - before == 3);
+    CHECK(files_in(folder.path, "") == 3);
+  }
 }
 
 TEST_CASE("a process killed while it compiles keeps nobody waiting, and its kernel comes out right") {
