@@ -59,7 +59,8 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, llvm::Module& mo
     if (facts.grid.front() == "chunks" && facts.chunk == 0) facts.chunk = chunk;
     if (facts.shared_bytes > target.shared_limit) {
       failure = facts.symbol + " needs " + std::to_string(facts.shared_bytes) + " bytes of shared memory, " +
-                target.name + " has " + std::to_string(target.shared_limit) + ": choose a smaller chunk";
+                target.name + " has " + std::to_string(target.shared_limit) +
+                ": choose a smaller chunk or smaller inner dimensions";
       return false;
     }
     artifact.kernels.push_back(std::move(facts));
