@@ -1,6 +1,6 @@
 cmake_minimum_required(VERSION 3.25)
 # Every operator becomes PTX that NVIDIA's assembler takes, without spills of registers.
-# cmake -DLATILE=… -DWORK=… [-DOPS=a;b] [-DTARGETS=sm_80;sm_90] -P ptxas.cmake
+# cmake -DLATILE=… -DWORK=… [-DOPS=a,b] -P ptxas.cmake
 find_program(PTXAS ptxas HINTS /usr/local/cuda/bin)
 if(NOT PTXAS)
   message("SKIPPED: no ptxas is on this machine")
@@ -11,9 +11,8 @@ if(NOT OPS)
   string(REGEX MATCHALL "(^|\n)[a-z0-9_]+: " OPS "${listed}")
   list(TRANSFORM OPS REPLACE "\n|: " "")
 endif()
-if(NOT TARGETS)
-  set(TARGETS sm_80 sm_90)
-endif()
+string(REPLACE "," ";" OPS "${OPS}")
+set(TARGETS sm_80 sm_90)
 file(MAKE_DIRECTORY ${WORK})
 set(failed "")
 foreach(op ${OPS})
