@@ -2,7 +2,6 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
-#include "codegen/simt/Sink.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/passes/Canonicalize.h"
 #include "compiler/passes/Cut.h"
@@ -25,7 +24,6 @@ const std::vector<PassEntry>& passes() {
       {"slice-columns", "columns of a state are shared out among blocks of a GPU", simt::slice_columns},
       {"orient", "products one way round or the other, so that accumulators are operands where they are", simt::orient},
       {"move-scales", "factors of the terms of a product beside the operand that is computed", simt::move_scales},
-      {"sink", "an op right before its first user, where that needs fewer registers", simt::sink},
       {"assign-layouts", "which register, lane and warp holds which element of a tile", simt::assign_layouts},
       {"verify-layouts", "the rules that layouts keep", simt::verify_layouts},
   };
@@ -64,8 +62,8 @@ mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view targ
   module->setAttr("tile.target", builder.getStringAttr(target));
   module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(columns));
   return run(module,
-             {"slice-columns", "orient", "tile-canonicalize", "move-scales", "tile-canonicalize", "sink",
-              "assign-layouts", "verify-layouts"},
+             {"slice-columns", "orient", "tile-canonicalize", "move-scales", "tile-canonicalize", "assign-layouts",
+              "verify-layouts"},
              options);
 }
 

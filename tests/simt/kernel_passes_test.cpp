@@ -2,7 +2,6 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
-#include "codegen/simt/Sink.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/Emit.h"
 #include "compiler/passes/Canonicalize.h"
@@ -70,8 +69,6 @@ Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target
   REQUIRE(mlir::succeeded(simt::move_scales(*module)));
   same("move-scales");
   REQUIRE(mlir::succeeded(canonicalize(*module)));
-  REQUIRE(mlir::succeeded(simt::sink(*module)));
-  same("sink");
   REQUIRE(mlir::succeeded(simt::assign_layouts(*module)));
   REQUIRE(mlir::succeeded(simt::verify_layouts(*module)));
   same("assign-layouts");
