@@ -95,7 +95,7 @@ void KernelOp::getAsmBlockArgumentNames(Region& region, OpAsmSetValueNameFn set_
   for (auto [i, axis] : llvm::enumerate(getGrid())) {
     if (i >= region.getNumArguments()) return;
     StringRef text = cast<StringAttr>(axis).getValue();
-    set_name(region.getArgument(i), text == "N" ? "n" : text == "chunks" ? "c" : "head");
+    set_name(region.getArgument(i), text == "N" ? "n" : text == "chunks" ? "c" : text == "slice" ? "slice" : "head");
   }
   name_arguments(region, axes, getArgNames(), set_name);
 }
