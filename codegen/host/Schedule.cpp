@@ -177,7 +177,8 @@ void Storage::keep_moved(mlir::Operation* store) {
   while (of_state && !open.empty()) {
     mlir::Value v = open.pop_back_val();
     mlir::Operation* op = v.getDefiningOp();
-    if (!op || !is_wide(v) || !seen.insert(v).second) continue;
+    // What a loop carries has buffers of its own.
+    if (!op || mlir::isa<mlir::scf::ForOp>(op) || !is_wide(v) || !seen.insert(v).second) continue;
     auto rows = mlir::dyn_cast<LoadRowsOp>(op);
     bool state = mlir::isa<LoadOp>(op) || (rows && holds_state(rows.getView()));
     if (state && (rows || reads_elsewhere(store->getOperand(0), v, *this))) needs_[v] |= plain | copied;
