@@ -412,7 +412,10 @@ void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape
   llvm::LLVMContext context;
   llvm::Module module("latile", context);
   std::string failure;
-  REQUIRE_MESSAGE(nvptx::lower(*kernels, *simt::find_target(target), module, artifact, failure), failure);
+  const bool lowered = nvptx::lower(*kernels, *simt::find_target(target), module, artifact, failure);
+  // A random program may be larger than a block; that it is refused is right.
+  if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return;
+  REQUIRE_MESSAGE(lowered, failure);
   REQUIRE_MESSAGE(emulator::compile_emulated(module, artifact.binary, failure), failure);
   Data got = start;
   Runner(artifact, recorded, got, seed).run();
