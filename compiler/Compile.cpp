@@ -167,11 +167,13 @@ bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code,
     s.chunk = tiles.chunk;
     code.session = std::make_unique<Session>();
     code.module = std::make_unique<llvm::Module>("latile", code.context);
-    if (!record(row, s, *code.session, failure) || !lower_by(row, schedule, *code.session, failure, code.device.target, tiles.columns))
+    if (!record(row, s, *code.session, failure) ||
+        !lower_by(row, schedule, *code.session, failure, code.device.target, tiles.columns))
       return false;
     if (!is_sliced(*code.session->module)) unsliced = tiles.chunk;
     artifact = Artifact();
     artifact.target = s.device;
+    if (s.mode == Mode::prefill) artifact.chunk = s.chunk;
     std::string fault;
     if (nvptx::lower(*code.session->module, *code.device.target, *code.module, artifact, fault)) {
       code.session->mark("emit");
@@ -228,7 +230,8 @@ std::int64_t default_chunk(const Specialisation& s) {
   return s.isa.level == "amx" && s.io == ElementType::bf16 ? 32 : 16;
 }
 
-static bool compile_device(const OperatorRow& row, const Specialisation& s, Artifact& artifact, CompileFailure& failure) {
+static bool compile_device(const OperatorRow& row, const Specialisation& s, Artifact& artifact,
+                           CompileFailure& failure) {
   DeviceCode code;
   if (!lower_to_device(row, s, code, artifact, failure)) return false;
   std::string fault;
@@ -249,6 +252,7 @@ bool compile(const OperatorRow& row, const Specialisation& given, Artifact& arti
   if (!record(row, s, session, failure) || !lower_by(row, Schedule::fused, session, failure)) return false;
   artifact = Artifact();
   artifact.stages = session.stages;
+  if (s.mode == Mode::prefill) artifact.chunk = s.chunk;
   std::string fault;
   if (host::compile_host(*session.module, s.isa, artifact, fault, nullptr)) return true;
   failure.user_error = false;
@@ -257,12 +261,9 @@ bool compile(const OperatorRow& row, const Specialisation& given, Artifact& arti
 }
 
 bool parse_stage(const std::string& text, Stage& stage) {
-  const std::pair<const char*, Stage> names[] = {{"tile", Stage::tile},
-                                                 {"kernel", Stage::kernel},
-                                                 {"llvm", Stage::llvm},
-                                                 {"object", Stage::object},
-                                                 {"asm", Stage::assembly},
-                                                 {"ptx", Stage::assembly}};
+  const std::pair<const char*, Stage> names[] = {{"tile", Stage::tile},    {"kernel", Stage::kernel},
+                                                 {"llvm", Stage::llvm},    {"object", Stage::object},
+                                                 {"asm", Stage::assembly}, {"ptx", Stage::assembly}};
   for (auto [name, value] : names)
     if (text == name) {
       stage = value;

@@ -49,7 +49,7 @@ void from_json(const json& j, KernelFacts& k) {
 }  // namespace
 
 std::string Artifact::facts_json() const {
-  json j = {{"target", target}, {"kernels", json::array()}, {"workspace", json::array()}};
+  json j = {{"target", target}, {"chunk", chunk}, {"kernels", json::array()}, {"workspace", json::array()}};
   for (const KernelFacts& kernel : kernels) to_json(j["kernels"].emplace_back(), kernel);
   for (const WorkspaceTensor& tensor : workspace) to_json(j["workspace"].emplace_back(), tensor);
   return j.dump();
@@ -61,6 +61,7 @@ bool Artifact::from_json(const std::string& text, Artifact& artifact) {
   try {
     Artifact read;
     j.at("target").get_to(read.target);
+    read.chunk = j.value("chunk", std::int64_t{0});
     for (const json& kernel : j.at("kernels")) latile::from_json(kernel, read.kernels.emplace_back());
     for (const json& tensor : j.at("workspace")) latile::from_json(tensor, read.workspace.emplace_back());
     read.binary = std::move(artifact.binary);

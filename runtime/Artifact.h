@@ -53,6 +53,7 @@ struct StageTime {
 
 struct Artifact {
   std::string target;                ///< "host:avx512", "cuda:sm_90", "emulated:sm_80"
+  std::int64_t chunk = 0;            ///< rows of a chunk that the operator was recorded at; 0: by tokens or rows
   std::vector<KernelFacts> kernels;  ///< in launch order
   std::vector<WorkspaceTensor> workspace;
   std::string binary;             ///< a shared object (host, emulated), PTX text or a cubin (cuda)

@@ -39,6 +39,7 @@ latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc
                          {"local_bytes", kernel.on_device.local_bytes}});
   stages = nlohmann::ordered_json({{"source", found.source},
                                    {"target", code->artifact.target},
+                                   {"chunk", code->artifact.chunk},
                                    {"key", found.key},
                                    {"total_ms", elapsed()},
                                    {"stages", times},

@@ -91,10 +91,14 @@ private:
     positive = reference->divides() && std::none_of(info.tensors.begin(), info.tensors.end(), [](const TensorInfo& t) {
                  return t.kind == TensorInfo::Kind::carry && t.typical;  // then nothing but the state is in the divisor
                });
-    if (rounds_to_bfloat16(p)) declared.emplace(row, specialisation_of(std::string(row.name), judged(), p, io));
     plan.emplace(context, plan_request(std::string(row.name), c, p, settings.isa, settings.place));
     if (c.prefill)
       first.emplace(context, plan_request(std::string(row.name), judged(), p, settings.isa, settings.place));
+    if (!rounds_to_bfloat16(p)) return;
+    // Where the chunk is the target's choice, declared types are judged at the one that it chose.
+    Case other = judged();
+    if (other.chunk == 0 && other.mode == Mode::prefill) other.chunk = (first ? *first : *plan).chunk();
+    declared.emplace(row, specialisation_of(std::string(row.name), other, p, io));
   }
   /// Steps are judged as what they continue: a prefill, or the tokens of one.
   Case judged() const {

@@ -92,7 +92,8 @@ public:
     recording.wait();
     stages = nlohmann::json::parse(plan.stages());
     if (auto& kernels = stages["kernels"]; kernels.size() > 1) {
-      const auto each = recording.by_kernel(device, kernels.size(), [&] { plan.begin(data, dims, recording.stream); });
+      const auto each = recording.by_kernel(static_cast<CudaDevice&>(plan.device()), kernels.size(),
+                                            [&] { plan.begin(data, dims, recording.stream); });
       for (std::size_t k = 0; k < each.size(); ++k) kernels[k]["gpu_ms"] = each[k];
     }
     print(device, median(times), *std::min_element(times.begin(), times.end()), median(calls), first_us,

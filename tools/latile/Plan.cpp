@@ -1,5 +1,6 @@
 #include "tools/latile/Plan.h"
 #include "runtime/Failure.h"
+#include "runtime/Plan.h"
 #include "tools/latile/Recording.h"
 #include "tools/latile/UserError.h"
 #include <algorithm>
@@ -175,6 +176,10 @@ void Plan::begin(const std::vector<void*>& data, const std::vector<std::int64_t>
   latile_error error = no_error();
   if (latile_run(plan.get(), &args, &error) != LATILE_OK) fail(error);
 }
+
+std::int64_t Plan::chunk() const { return plan->code->artifact.chunk; }
+
+runtime::Device& Plan::device() const { return *plan->code->device; }
 
 std::string Plan::stages() const {
   const char* text = latile_plan_stages(plan.get());

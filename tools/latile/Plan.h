@@ -64,6 +64,10 @@ public:
   const PlanRequest& request() const { return asked; }
   /// What latile_plan_stages says.
   std::string stages() const;
+  /// Rows of a chunk that its code was recorded at.
+  std::int64_t chunk() const;
+  /// The device that the plan's context opened. A device plan's only.
+  runtime::Device& device() const;
   /// For timing: the workspace is no longer filled with NaN before each run.
   void keep_workspace() { poison = false; }
   /// Bytes behind the workspace were overwritten in some run.
