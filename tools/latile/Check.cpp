@@ -15,7 +15,7 @@ namespace latile {
 namespace {
 
 struct Options {
-  std::vector<std::string> operators, types;
+  std::vector<std::string> operators, except, types;
   std::string device = "host";
   CheckSettings settings;
   bool json = false, quick = false, progress = false, large = false, graph = false;
@@ -67,6 +67,7 @@ std::vector<Job> jobs_of(const Options& o) {
   for (const std::string& name : o.operators) rows.push_back(&operator_named(name));
   if (rows.empty())
     for (const OperatorRow& row : operators()) rows.push_back(&row);
+  for (const std::string& name : o.except) std::erase(rows, &operator_named(name));
   std::vector<ElementType> types;
   for (const std::string& t : o.types) types.push_back(element_type_named(t));
   if (types.empty() && o.large) types = {ElementType::bf16};
@@ -170,6 +171,7 @@ void add_check(CLI::App& app, int& code) {
       "exceeds its tolerance");
   auto o = std::make_shared<Options>();
   sub->add_option("operator", o->operators, "Operators; default all");
+  sub->add_option("--except", o->except, "Operators to leave out")->allow_extra_args(false);
   sub->add_option("--device", o->device, place_help)->capture_default_str();
   sub->add_option("--dtype", o->types, "Tensor types, of f32,f16,bf16; default all (with --quick f32,bf16)")
       ->delimiter(',');
