@@ -254,9 +254,7 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   return verify_access(*this, getView().getType(), getIndices().size(), getTile().getType());
 }
-LogicalResult ConvertLayoutOp::verify() {
-  return expect(*this, "the result", getTile().getType(), getX().getType());
-}
+LogicalResult ConvertLayoutOp::verify() { return expect(*this, "the result", getTile().getType(), getX().getType()); }
 LogicalResult ColumnsOp::verify() {
   auto from = getView().getType(), to = getColumns().getType();
   bool fits = from.getRank() == to.getRank() && from.getElementType() == to.getElementType() &&

@@ -29,8 +29,8 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const simt::Target& target, 
                                                                          llvm::CodeGenOptLevel::Aggressive));
 }
 
-// The emitter leaves little to do; loops of unknown length stay loops. Nothing is moved out of loops here: an address for
-// every register would be, and live through the loop; the assembler weighs that against registers.
+// The emitter leaves little to do; loops of unknown length stay loops. Nothing is moved out of loops here: an address
+// for every register would be, and live through the loop; the assembler weighs that against registers.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -43,8 +43,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
   llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(
-      passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"));
+  llvm::cantFail(
+      builder.parsePassPipeline(passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"));
   passes.run(module, modules);
 }
 

@@ -30,8 +30,8 @@ private:
   int warps_;
 };
 
-/// Threads of a block: enough that the widest tile takes at most 64 registers of each, 32 where no loop carries a state;
-/// at least four warps.
+/// Threads of a block: enough that the widest tile takes at most 64 registers of each, 32 where no loop carries a
+/// state; at least four warps.
 int threads_for(tile::KernelOp, const Target&);
 
 /// Gives every tile of every kernel a layout, with `tile.convert_layout` where an op needs its operand in another one,

@@ -72,7 +72,8 @@ void emit(const Options& o) {
   const OperatorRow& row = operator_named(o.op);
   Stage stage{};
   if (!parse_stage(o.stage, stage))
-    throw UserError(fmt::format("there is no stage '{}'; tile, kernel, llvm, object, asm and ptx can be written", o.stage));
+    throw UserError(
+        fmt::format("there is no stage '{}'; tile, kernel, llvm, object, asm and ptx can be written", o.stage));
   if (stage == Stage::object && o.file.empty() && ::isatty(1))
     throw UserError("an object file is not for a terminal: add -o FILE");
   std::string text;
