@@ -25,7 +25,7 @@ struct ViewArgument {
 
 struct WorkspaceTensor {
   std::string name;  ///< "T": passed as the view "workspace.T" [chunks, heads, rows, cols], dense
-  std::string axis;  ///< head axis; "": none (a table of chunks)
+  std::string axis;  ///< head axis; "": none
   std::int64_t rows = 1, cols = 1;
   std::int64_t element_bytes = 4;
   std::int64_t chunk = 0;  ///< chunk length, for the count of chunks

@@ -129,8 +129,9 @@ std::int64_t Program::most_chunks(const Signature& signature, const std::int64_t
   const Wide rows = static_cast<Wide>(signature.rows.at(dims)),
              sequences = static_cast<Wide>(signature.sequences.at(dims));
   const Wide length = static_cast<Wide>(chunk);
-  // Each of N sequences rounds up on its own: at most C - 1 rows more. A device finds a chunk's place in the table
-  // without a sum over the sequences before it, which leaves some places empty: T / C + N of them.
+  // Each of N sequences rounds up on its own: at most C - 1 rows more. On a device a plan may also number chunks
+  // without a sum over the sequences before, cu_seqlens[n] / C + n + i, which leaves some numbers free: T / C + N of
+  // them.
   const Wide ragged = on_device ? rows / length + sequences : (rows + sequences * (length - 1)) / length;
   const Wide chunks = signature.ragged() ? ragged : sequences * ((rows + length - 1) / length);
   if (chunks > static_cast<Wide>(INT64_MAX))

@@ -1,4 +1,5 @@
 // Arguments, control flow and the order of work of a kernel.
+#include "codegen/Comparison.h"
 #include "codegen/host/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -247,13 +248,9 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
   if (op->getNumResults() != 1 || is_tile(op->getResult(0))) return false;
   Ir& out = indices_[op->getResult(0)];
   if (auto c = mlir::dyn_cast<mlir::arith::CmpIOp>(op)) {
-    using P = mlir::arith::CmpIPredicate;
-    static const std::map<P, llvm::CmpInst::Predicate> predicates{
-        {P::eq, llvm::CmpInst::ICMP_EQ},   {P::ne, llvm::CmpInst::ICMP_NE},   {P::slt, llvm::CmpInst::ICMP_SLT},
-        {P::sle, llvm::CmpInst::ICMP_SLE}, {P::sgt, llvm::CmpInst::ICMP_SGT}, {P::sge, llvm::CmpInst::ICMP_SGE}};
-    auto it = predicates.find(c.getPredicate());
-    if (it == predicates.end()) return fail(op, "unsigned comparison"), true;
-    out = b.CreateICmp(it->second, in(0), in(1));
+    const auto predicate = signed_comparison(c.getPredicate());
+    if (!predicate) return fail(op, "unsigned comparison"), true;
+    out = b.CreateICmp(*predicate, in(0), in(1));
     return true;
   }
   if (mlir::isa<mlir::arith::AddIOp>(op))

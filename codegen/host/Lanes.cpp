@@ -1,7 +1,5 @@
 #include "codegen/host/Lanes.h"
 #include "llvm/IR/Intrinsics.h"
-#include <cmath>
-#include <limits>
 
 namespace latile::host {
 
@@ -196,18 +194,6 @@ void Lanes::store_strided(Ir v, Ir address, ElementType t, Ir stride_bytes, Ir l
   b.CreateMaskedScatter(to_memory(v, t), lane_addresses(*this, address, stride_bytes), llvm::Align(size(t)), all);
 }
 
-Ir Lanes::fma(Ir a, Ir x, Ir c) const { return b.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, x, c}); }
-
-// Not llvm.maximum: its order of signed zeros costs three more instructions, and no use here depends on it.
-Ir Lanes::maximum(Ir a, Ir x) const {
-  Ir larger = b.CreateSelect(b.CreateFCmpUGE(a, x), a, x);
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
-}
-Ir Lanes::minimum(Ir a, Ir x) const {
-  Ir smaller = b.CreateSelect(b.CreateFCmpULE(a, x), a, x);
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, smaller);
-}
-
 Ir Lanes::exp2(Ir x) const {
   // fcmp-select with the constant second keeps a NaN x: it is one vmaxps with x as the second operand.
   Ir floor = splat(-127.0), ceiling = splat(128.0);
@@ -223,55 +209,6 @@ Ir Lanes::exp2(Ir x) const {
   Ir i = b.CreateFreeze(b.CreateFPToSI(n, ivec));
   Ir bits = b.CreateShl(b.CreateAdd(i, llvm::ConstantInt::get(ivec, 127)), llvm::ConstantInt::get(ivec, 23));
   return b.CreateFMul(p, b.CreateBitCast(bits, vec));
-}
-
-Ir Lanes::log2(Ir x) const {
-  // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2 m = s P(s^2) with s = (m - 1) / (m + 1).
-  Ir bits = b.CreateBitCast(x, ivec);
-  Ir offset = llvm::ConstantInt::get(ivec, 0x3f3504f3);
-  Ir shifted = b.CreateSub(bits, offset);
-  Ir e = b.CreateAShr(shifted, llvm::ConstantInt::get(ivec, 23));
-  Ir m = b.CreateBitCast(b.CreateSub(bits, b.CreateShl(e, llvm::ConstantInt::get(ivec, 23))), vec);
-  Ir s = b.CreateFDiv(b.CreateFSub(m, splat(1.0)), b.CreateFAdd(m, splat(1.0)));
-  Ir z = b.CreateFMul(s, s);
-  const double two_over_ln2 = 2.0 / std::log(2.0);
-  Ir p = splat(two_over_ln2 / 9);
-  for (double c : {two_over_ln2 / 7, two_over_ln2 / 5, two_over_ln2 / 3, two_over_ln2}) p = fma(p, z, splat(c));
-  Ir y = fma(s, p, b.CreateSIToFP(e, vec));
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  y = b.CreateSelect(b.CreateFCmpOEQ(x, splat(inf)), x, y);
-  y = b.CreateSelect(b.CreateFCmpOEQ(x, splat(0.0)), splat(-inf), y);
-  return b.CreateSelect(b.CreateFCmpULT(x, splat(0.0)), splat(std::nan("")), y);
-}
-
-Ir Lanes::sigmoid(Ir x) const {
-  const double log2e = 1.0 / std::log(2.0);
-  Ir small = exp2(b.CreateFMul(call(llvm::Intrinsic::fabs, {x}), splat(-log2e)));  // e^-|x|, at most 1
-  Ir whole = b.CreateFDiv(splat(1.0), b.CreateFAdd(splat(1.0), small));
-  return b.CreateSelect(b.CreateFCmpUGE(x, splat(0.0)), whole, b.CreateFMul(small, whole));
-}
-
-Ir Lanes::softplus(Ir x) const {
-  const double log2e = 1.0 / std::log(2.0);
-  Ir y = exp2(b.CreateFMul(call(llvm::Intrinsic::fabs, {x}), splat(-log2e)));
-  // log1p(y) = ln(u) y / (u - 1) with u = fl(1 + y), which undoes the rounding of u; y itself where u is 1.
-  Ir u = b.CreateFAdd(splat(1.0), y);
-  Ir d = b.CreateFSub(u, splat(1.0));
-  Ir ln = b.CreateFMul(log2(u), splat(std::log(2.0)));
-  Ir exact = b.CreateFCmpOEQ(d, splat(0.0));
-  Ir quotient = b.CreateFDiv(y, b.CreateSelect(exact, splat(1.0), d));
-  Ir tail = b.CreateSelect(exact, y, b.CreateFMul(ln, quotient));
-  return b.CreateFAdd(maximum(x, splat(0.0)), tail);
-}
-
-Ir Lanes::tanh(Ir x) const {
-  // tanh x = 1 - 2 sigmoid(-2x); near 0 that cancels, so the odd series takes over there.
-  Ir far = b.CreateFSub(splat(1.0), b.CreateFMul(splat(2.0), sigmoid(b.CreateFMul(x, splat(-2.0)))));
-  Ir z = b.CreateFMul(x, x);
-  Ir p = splat(62.0 / 2835);
-  for (double c : {-17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0}) p = fma(p, z, splat(c));
-  Ir near = b.CreateFCmpOLT(call(llvm::Intrinsic::fabs, {x}), splat(0.25));
-  return b.CreateSelect(near, b.CreateFMul(x, p), far);
 }
 
 Ir Lanes::sum(Ir v) const {

@@ -1,5 +1,6 @@
 // Emission of LLVM IR for float vectors of one width: loops, memory with masks, conversions, elementary functions.
 #pragma once
+#include "codegen/Elementary.h"
 #include "compiler/Specialisation.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -11,7 +12,7 @@ using llvm::ArrayRef;
 using llvm::SmallVector;
 using Ir = llvm::Value*;
 
-class Lanes {
+class Lanes : public Elementary<Lanes> {
 public:
   Lanes(llvm::IRBuilder<>& builder, const HostIsa& isa);
 
@@ -28,6 +29,7 @@ public:
   Ir scalar(double) const;  ///< a float
   Ir splat(double) const;   ///< a vector of one constant
   Ir splat(Ir scalar) const;
+  Ir number(double c) const { return splat(c); }
   Ir first_lane(Ir vector) const;
   /// base + bytes, an i8 address.
   Ir at(Ir base, Ir bytes) const;
@@ -51,16 +53,8 @@ public:
   void store_scalar(Ir x, Ir address, ElementType) const;
   void store_strided(Ir vector, Ir address, ElementType, Ir stride_bytes, Ir mask) const;
 
-  Ir fma(Ir a, Ir x, Ir c) const;
-  Ir maximum(Ir a, Ir x) const;  ///< propagates NaN
-  Ir minimum(Ir a, Ir x) const;
   /// 2^x to 1e-7 relative: exactly 0 at and far below -127, NaN stays NaN, +inf above 128.
   Ir exp2(Ir x) const;
-  /// Base-2 logarithm of normal positive x; 0 gives -inf, negative gives NaN.
-  Ir log2(Ir x) const;
-  Ir sigmoid(Ir x) const;
-  Ir softplus(Ir x) const;
-  Ir tanh(Ir x) const;
   Ir sum(Ir vector) const;  ///< of the lanes, in a fixed order
   Ir largest(Ir vector) const;
   Ir call(llvm::Intrinsic::ID, ArrayRef<Ir>) const;

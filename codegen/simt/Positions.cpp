@@ -1,4 +1,5 @@
 // Integers of a kernel: positions, heads, slots, and where a kernel over chunks stands in a batch.
+#include "codegen/Comparison.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -166,13 +167,9 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
   if (op->getNumResults() != 1 || is_tile(op->getResult(0))) return false;
   Ir& out = indices_[op->getResult(0)];
   if (auto c = mlir::dyn_cast<mlir::arith::CmpIOp>(op)) {
-    using P = mlir::arith::CmpIPredicate;
-    static const std::map<P, llvm::CmpInst::Predicate> predicates{
-        {P::eq, llvm::CmpInst::ICMP_EQ},   {P::ne, llvm::CmpInst::ICMP_NE},   {P::slt, llvm::CmpInst::ICMP_SLT},
-        {P::sle, llvm::CmpInst::ICMP_SLE}, {P::sgt, llvm::CmpInst::ICMP_SGT}, {P::sge, llvm::CmpInst::ICMP_SGE}};
-    auto it = predicates.find(c.getPredicate());
-    if (it == predicates.end()) return fail(op, "unsigned comparison"), true;
-    out = b_.CreateICmp(it->second, in(0), in(1));
+    const auto predicate = signed_comparison(c.getPredicate());
+    if (!predicate) return fail(op, "unsigned comparison"), true;
+    out = b_.CreateICmp(*predicate, in(0), in(1));
     return true;
   }
   out = llvm::TypeSwitch<mlir::Operation*, Ir>(op)

@@ -1,6 +1,7 @@
 // Emission of LLVM IR for one thread of a block: who it is, what it exchanges with others, scalar arithmetic, control
 // flow.
 #pragma once
+#include "codegen/Elementary.h"
 #include "codegen/simt/Layout.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -18,7 +19,7 @@ struct PlaceIr {
   Ir row, column;
 };
 
-class Thread {
+class Thread : public Elementary<Thread> {
 public:
   Thread(llvm::IRBuilder<>& builder, int threads) : b(builder), threads(threads) {}
   /// Reads the thread's number at the builder's place, which must dominate everything else: the entry block.
@@ -32,6 +33,7 @@ public:
   Ir i32(std::int64_t) const;
   Ir i64(std::int64_t) const;
   Ir f32(double) const;
+  Ir number(double c) const { return f32(c); }
   Ir add(Ir, Ir) const;
   Ir add(Ir, std::int64_t) const;
   Ir mul(Ir, Ir) const;
@@ -63,15 +65,7 @@ public:
                          llvm::function_ref<SmallVector<Ir>()> otherwise) const;
 
   // Float32 arithmetic
-  Ir fma(Ir, Ir, Ir) const;
-  Ir maximum(Ir, Ir) const;  ///< propagates NaN
-  Ir minimum(Ir, Ir) const;
   Ir exp2(Ir) const;  ///< 2 ulp; the hardware's
-  /// Base-2 logarithm of normal positive x to 1e-7 relative, near 1 as well; 0 gives -inf, negative NaN.
-  Ir log2(Ir) const;
-  Ir sigmoid(Ir) const;
-  Ir softplus(Ir) const;
-  Ir tanh(Ir) const;
   /// Float types into one another, rounding to nearest.
   Ir convert(Ir x, llvm::Type* to) const;
   Ir call(llvm::Intrinsic::ID, ArrayRef<llvm::Type*> overloads, ArrayRef<Ir>) const;

@@ -363,13 +363,31 @@ const std::vector<std::string>& host_levels() {
   return levels;
 }
 
+/// What a program means on random data, in float64 and with each result rounded to its type.
+struct Expected {
+  Expected(mlir::ModuleOp recorded, const BatchShape& shape, std::uint64_t seed)
+      : start(data_for(recorded, shape, seed)) {
+    round_to_views(recorded, start);
+    exact = rounded = start;
+    run(recorded, exact, {.float64 = true});
+    run(recorded, rounded, {.float64 = false});
+  }
+  void compare(const Data& got, double base) const {
+    for (const auto& [name, array] : exact.arrays) {
+      const double conditioning = rms_ratio(rounded.arrays.at(name), array);
+      if (conditioning > 0.05) continue;  // chaotic: nothing can be said
+      const double error = rms_ratio(got.arrays.at(name), array);
+      CAPTURE(name);
+      CAPTURE(conditioning);
+      CHECK(error <= base + 8 * conditioning);
+    }
+  }
+  Data start, exact, rounded;
+};
+
 void check_host(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& shape, std::uint64_t seed,
                 const std::vector<std::string>& levels, double base) {
-  Data start = data_for(recorded, shape, seed);
-  round_to_views(recorded, start);
-  Data expected = start, rounded = start;
-  run(recorded, expected, {.float64 = true});
-  run(recorded, rounded, {.float64 = false});
+  const Expected meaning(recorded, shape, seed);
   mlir::OwningOpRef<mlir::ModuleOp> kernels(recorded.clone());
   REQUIRE(mlir::succeeded(lower_to_kernels(*kernels, {.schedule = schedule})));
   for (const std::string& level : levels) {
@@ -381,26 +399,15 @@ void check_host(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& sh
     std::string failure;
     mlir::OwningOpRef<mlir::ModuleOp> copy(kernels->clone());
     REQUIRE_MESSAGE(host::compile_host(*copy, isa, artifact, failure, nullptr), failure);
-    Data got = start;
+    Data got = meaning.start;
     run_host(artifact, recorded, got, seed);
-    for (const auto& [name, array] : expected.arrays) {
-      const double conditioning = rms_ratio(rounded.arrays.at(name), array);
-      if (conditioning > 0.05) continue;  // chaotic: nothing can be said
-      const double error = rms_ratio(got.arrays.at(name), array);
-      CAPTURE(name);
-      CAPTURE(conditioning);
-      CHECK(error <= base + 8 * conditioning);
-    }
+    meaning.compare(got, base);
   }
 }
 
 void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& shape, std::uint64_t seed,
                     const std::string& target, double base) {
-  Data start = data_for(recorded, shape, seed);
-  round_to_views(recorded, start);
-  Data expected = start, rounded = start;
-  run(recorded, expected, {.float64 = true});
-  run(recorded, rounded, {.float64 = false});
+  const Expected meaning(recorded, shape, seed);
   mlir::OwningOpRef<mlir::ModuleOp> kernels(recorded.clone());
   REQUIRE(mlir::succeeded(lower_to_kernels(*kernels, {.schedule = schedule})));
   // Every third program as it is: whole states, products as written.
@@ -417,16 +424,9 @@ void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape
   if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return;
   REQUIRE_MESSAGE(lowered, failure);
   REQUIRE_MESSAGE(emulator::compile_emulated(module, artifact.binary, failure), failure);
-  Data got = start;
+  Data got = meaning.start;
   Runner(artifact, recorded, got, seed).run();
-  for (const auto& [name, array] : expected.arrays) {
-    const double conditioning = rms_ratio(rounded.arrays.at(name), array);
-    if (conditioning > 0.05) continue;  // chaotic: nothing can be said
-    const double error = rms_ratio(got.arrays.at(name), array);
-    CAPTURE(name);
-    CAPTURE(conditioning);
-    CHECK(error <= base + 8 * conditioning);
-  }
+  meaning.compare(got, base);
 }
 
 }  // namespace latile::test

@@ -1,7 +1,6 @@
 // Random programs: host code along every schedule against the interpreter, for each instruction set of this CPU.
 #include "tests/host/HostRun.h"
-#include "tests/random/RandomScan.h"
-#include <cstdlib>
+#include "tests/random/Programs.h"
 #include <doctest/doctest.h>
 
 using namespace latile;
@@ -9,24 +8,10 @@ using namespace latile::test;
 
 namespace {
 
-/// LATILE_RANDOM_PROGRAMS: how many programs (default 4); LATILE_RANDOM_SEED: the first one's seed (default 1).
-std::uint64_t setting(const char* name, std::uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
-
 template <class Make> void each_program(bool step, Schedule schedule, Make make) {
-  const auto first = setting("LATILE_RANDOM_SEED", 1), count = setting("LATILE_RANDOM_PROGRAMS", 4);
-  for (auto seed = first; seed < first + count; ++seed) {
-    const auto text = make(seed).text();
-    CAPTURE(seed);
-    INFO(text);
-    const auto module = parse(text);
-    BatchShape shape{.lengths = {0, 19, 1, 0, 37}};
-    if (text.find("<dense>") != std::string::npos) shape.lengths = {step ? 1 : 19, 1};
-    shape.absent = seed % 2 == 0;
-    check_host(*module, schedule, shape, seed, host_levels());
-  }
+  test::each_program(step, make, [&](mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed) {
+    check_host(module, schedule, shape, seed, host_levels());
+  });
 }
 
 }  // namespace

@@ -2,21 +2,14 @@
 #include "dialect/Tile.h"
 #include "mlir/IR/Verifier.h"
 #include "tests/passes/ScanData.h"
-#include "tests/random/RandomScan.h"
+#include "tests/random/Programs.h"
 #include <algorithm>
-#include <cstdlib>
 #include <doctest/doctest.h>
 
 using namespace latile;
 using namespace latile::test;
 
 namespace {
-
-/// LATILE_RANDOM_PROGRAMS: how many programs (default 60); LATILE_RANDOM_SEED: the first one's seed (default 1).
-std::uint64_t setting(const char* name, std::uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
 
 template <class Check> void each_program(bool step, Check check) {
   const auto first = setting("LATILE_RANDOM_SEED", 1), count = setting("LATILE_RANDOM_PROGRAMS", 60);

@@ -108,7 +108,7 @@ TEST_CASE("cuda: a dense plan's launch has the caller's pointers, strides, dims 
   CHECK(on.plan->parts(p.dims) == 1);
 }
 
-TEST_CASE("cuda: a ragged plan's table of chunks is built on the device, in a workspace for T / C + N of them") {
+TEST_CASE("cuda: a plan of two kernels, ragged, shares a workspace for T / C + N chunks that no head axis has") {
   FakeCuda& record = fake();
   api::Context context(1, "");
   Problem p;

@@ -7,20 +7,13 @@
 #include "compiler/passes/Canonicalize.h"
 #include "mlir/IR/Verifier.h"
 #include "tests/passes/ScanData.h"
-#include "tests/random/RandomScan.h"
-#include <cstdlib>
+#include "tests/random/Programs.h"
 #include <doctest/doctest.h>
 
 using namespace latile;
 using namespace latile::test;
 
 namespace {
-
-/// LATILE_RANDOM_PROGRAMS: how many programs (default 25); LATILE_RANDOM_SEED: the first one's seed (default 1).
-std::uint64_t setting(const char* name, std::uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
 
 int slice_all(mlir::ModuleOp module) {
   int done = 0;

@@ -1,8 +1,7 @@
 // Random programs on emulated GPUs: every schedule against the interpreter.
 #include "compiler/Emit.h"
 #include "tests/host/HostRun.h"
-#include "tests/random/RandomScan.h"
-#include <cstdlib>
+#include "tests/random/Programs.h"
 #include <doctest/doctest.h>
 
 using namespace latile;
@@ -10,24 +9,10 @@ using namespace latile::test;
 
 namespace {
 
-/// LATILE_RANDOM_PROGRAMS: how many programs (default 4); LATILE_RANDOM_SEED: the first one's seed (default 1).
-std::uint64_t setting(const char* name, std::uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
-
 template <class Make> void each_program(bool step, Schedule schedule, Make make) {
-  const auto first = setting("LATILE_RANDOM_SEED", 1), count = setting("LATILE_RANDOM_PROGRAMS", 4);
-  for (auto seed = first; seed < first + count; ++seed) {
-    const auto text = make(seed).text();
-    CAPTURE(seed);
-    INFO(text);
-    const auto module = parse(text);
-    BatchShape shape{.lengths = {0, 19, 1, 0, 37}};
-    if (text.find("<dense>") != std::string::npos) shape.lengths = {step ? 1 : 19, 1};
-    shape.absent = seed % 2 == 0;
-    check_emulated(*module, schedule, shape, seed);
-  }
+  test::each_program(step, make, [&](mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed) {
+    check_emulated(module, schedule, shape, seed);
+  });
 }
 
 /// An operator at the sizes that models have, for sequences with whole and partial chunks of 64 rows.

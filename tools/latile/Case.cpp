@@ -87,14 +87,6 @@ private:
   }
   std::int64_t many() const { return headed ? 2 : 1; }
 
-  /// The rows of a chunk, by the option that says so where they are part of the meaning.
-  void rows(Case& c, std::int64_t chunk) const {
-    if (info.mini_batch)
-      c.options.emplace_back("mini_batch", std::to_string(chunk));
-    else
-      c.chunk = chunk;
-  }
-
   /// What breaks a kernel that is right on random numbers.
   std::vector<Data> with_extremes(std::string label, std::vector<std::vector<std::int64_t>> runs) const {
     const std::string high = factors ? ", factors to 2" : "";
