@@ -129,9 +129,8 @@ std::int64_t Program::most_chunks(const Signature& signature, const std::int64_t
   const Wide rows = static_cast<Wide>(signature.rows.at(dims)),
              sequences = static_cast<Wide>(signature.sequences.at(dims));
   const Wide length = static_cast<Wide>(chunk);
-  // Each of N sequences rounds up on its own: at most C - 1 rows more. On a device a plan may also number chunks
-  // without a sum over the sequences before, cu_seqlens[n] / C + n + i, which leaves some numbers free: T / C + N of
-  // them.
+  // Each of N sequences rounds up on its own: at most C - 1 rows more. On a device chunk i of sequence n has the number
+  // cu_seqlens[n] / C + n + i, which takes no sum over the sequences before and leaves some of T / C + N numbers free.
   const Wide ragged = on_device ? rows / length + sequences : (rows + sequences * (length - 1)) / length;
   const Wide chunks = signature.ragged() ? ragged : sequences * ((rows + length - 1) / length);
   if (chunks > static_cast<Wide>(INT64_MAX))

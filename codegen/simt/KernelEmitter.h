@@ -116,6 +116,7 @@ private:
   bool emit_index(mlir::Operation*);
   Ir border(const Sequences&, Ir k);
   Ir chunks_of(Ir rows, std::int64_t size);
+  Ir first_chunk(const Sequences&, Ir n, std::int64_t size);
   void emit_chunk(tile::ChunkOp);
   void emit_chunk_begin(tile::ChunkBeginOp);
   Ir row_place(tile::PickKind, mlir::Value x, std::uint64_t at, mlir::Value rows);

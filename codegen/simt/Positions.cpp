@@ -2,7 +2,6 @@
 #include "codegen/Comparison.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace latile::simt {
 
@@ -18,8 +17,16 @@ Ir KernelEmitter::border(const Sequences& q, Ir k) {
 /// Chunks of a sequence of `rows` rows: the last one may be partial, an empty sequence has none.
 Ir KernelEmitter::chunks_of(Ir rows, std::int64_t size) { return b_.CreateSDiv(t_.add(rows, size - 1), t_.i64(size)); }
 
-// A ragged batch is searched from its first sequence, 32 sequences at a time: each lane counts the chunks of one, and a
-// scan over the lanes says where each begins. Blocks past the last chunk have nothing to do.
+/// Number of the first chunk of sequence n of a ragged batch: cu_seqlens[n] div size + n. It needs no sum over the
+/// sequences before. A sequence has at most one chunk more than size divides its rows into, so numbers never meet;
+/// those that no chunk has are up to N, and the launch has T div size + N blocks (Program::most_chunks).
+Ir KernelEmitter::first_chunk(const Sequences& q, Ir n, std::int64_t size) {
+  return t_.add(b_.CreateUDiv(border(q, n), t_.i64(size)), n);
+}
+
+// In a ragged batch the sequence of chunk c is the last one whose first chunk is not behind c. First chunks rise with
+// the sequences, so each step asks for 32 of them, one a lane, and goes on between two: one step for 32 sequences,
+// two for 1024, four for a million. Blocks whose number no chunk has leave.
 void KernelEmitter::emit_chunk(ChunkOp op) {
   const Sequences& q = sequences_[op.getSequences()];
   auto size = static_cast<std::int64_t>(op.getSize());
@@ -35,66 +42,43 @@ void KernelEmitter::emit_chunk(ChunkOp op) {
   }
   llvm::LLVMContext& context = module_.getContext();
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(context, name, function_, exit_); };
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *search = block("search"), *count = block("count"),
-                   *next = block("next"), *found = block("found");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *search = block("search"), *ask = block("ask"),
+                   *found = block("found"), *inside = block("inside");
   Ir sequences = dim("N"), lane = t_.wide(t_.lane);
   b_.CreateBr(search);
   b_.SetInsertPoint(search);
-  llvm::PHINode *base = b_.CreatePHI(b_.getInt64Ty(), 2), *done = b_.CreatePHI(b_.getInt64Ty(), 2);
-  base->addIncoming(t_.i64(0), before);
-  done->addIncoming(t_.i64(0), before);
-  b_.CreateCondBr(b_.CreateICmpSLT(base, sequences), count, exit_);
-  b_.SetInsertPoint(count);
-  Ir n = t_.add(base, lane), last = b_.CreateSub(sequences, t_.i64(1));
-  Ir clamped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, n, last);
-  Ir begin = border(q, clamped), end = border(q, t_.add(clamped, 1));
-  Ir own = b_.CreateSelect(b_.CreateICmpSLE(n, last), chunks_of(b_.CreateSub(end, begin), size), t_.i64(0));
-  Ir own32 = b_.CreateTrunc(own, b_.getInt32Ty()), sum = own32;
-  for (int k = 1; k < 32; k *= 2) {
-    Ir below = t_.call(llvm::Intrinsic::nvvm_shfl_sync_up_i32, {}, {t_.i32(-1), sum, t_.i32(k), t_.i32(0)});
-    sum = b_.CreateAdd(sum, b_.CreateSelect(b_.CreateICmpSGE(t_.lane, t_.i32(k)), below, t_.i32(0)));
-  }
-  Ir target = b_.CreateTrunc(b_.CreateSub(c, done), b_.getInt32Ty());
-  Ir start = b_.CreateSub(sum, own32);
-  // The lane in whose sequence the chunk lies is the number of lanes whose sequences end before it.
-  auto from = [&](Ir x, Ir lane_number) {
-    return t_.call(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {}, {t_.i32(-1), x, lane_number, t_.i32(31)});
-  };
-  Ir total = from(sum, t_.i32(31));
-  Ir passed = b_.CreateZExt(b_.CreateICmpSLE(sum, target), b_.getInt32Ty());
-  for (int k = 1; k < 32; k *= 2) passed = b_.CreateAdd(passed, t_.shuffle_xor(passed, k));
-  Ir holder = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, passed, t_.i32(31));
-  Ir local = b_.CreateSub(target, from(start, holder));
-  b_.CreateCondBr(b_.CreateICmpSLT(target, total), found, next);
-  b_.SetInsertPoint(next);
-  base->addIncoming(t_.add(base, 32), next);
-  done->addIncoming(t_.add(done, t_.wide(total)), next);
+  llvm::PHINode *low = b_.CreatePHI(b_.getInt64Ty(), 2), *span = b_.CreatePHI(b_.getInt64Ty(), 2);
+  low->addIncoming(t_.i64(0), before);
+  span->addIncoming(sequences, before);
+  b_.CreateCondBr(b_.CreateICmpSGT(span, t_.i64(1)), ask, found);
+  b_.SetInsertPoint(ask);
+  Ir step = b_.CreateUDiv(t_.add(span, 31), t_.i64(32)), along = t_.mul(lane, step);
+  Ir last = b_.CreateSub(span, t_.i64(1));
+  Ir asked = t_.add(low, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, along, last));
+  Ir reached = b_.CreateAnd(b_.CreateICmpSLE(along, last), b_.CreateICmpSLE(first_chunk(q, asked, size), c));
+  Ir count = b_.CreateZExt(reached, b_.getInt32Ty());
+  for (int k = 1; k < 32; k *= 2) count = b_.CreateAdd(count, t_.shuffle_xor(count, k));
+  Ir passed = t_.mul(t_.wide(t_.add(count, -1)), step);
+  low->addIncoming(t_.add(low, passed), ask);
+  span->addIncoming(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, step, b_.CreateSub(span, passed)), ask);
   b_.CreateBr(search);
   b_.SetInsertPoint(found);
-  Ir sequence = t_.add(base, t_.wide(holder)), first = border(q, sequence);
-  indices_[op.getN()] = sequence;
+  Ir begin = border(q, low), end = border(q, t_.add(low, 1));
+  Ir position = t_.add(begin, t_.mul(b_.CreateSub(c, first_chunk(q, low, size)), size));
+  b_.CreateCondBr(b_.CreateICmpSLT(position, end), inside, exit_);
+  b_.SetInsertPoint(inside);
+  indices_[op.getN()] = low;
   indices_[op.getBatch()] = t_.i64(0);
-  indices_[op.getBegin()] = first;
-  indices_[op.getPosition()] = t_.add(first, t_.mul(t_.wide(local), size));
-  indices_[op.getEnd()] = border(q, t_.add(sequence, 1));
+  indices_[op.getBegin()] = begin;
+  indices_[op.getPosition()] = position;
+  indices_[op.getEnd()] = end;
 }
 
 void KernelEmitter::emit_chunk_begin(ChunkBeginOp op) {
   const Sequences& q = sequences_[op.getSequences()];
   auto size = static_cast<std::int64_t>(op.getSize());
   Ir n = indices_.lookup(op.getN());
-  if (!q.lengths) {
-    indices_[op.getC()] = t_.mul(n, chunks_of(q.rows, size));
-    return;
-  }
-  Ir n32 = b_.CreateTrunc(n, b_.getInt32Ty());
-  Ir sum = t_.loop(t_.lane, n32, 32, {t_.i32(0)}, [&](Ir k, ArrayRef<Ir> so_far) -> SmallVector<Ir> {
-    Ir at = t_.wide(k);
-    Ir rows = b_.CreateSub(border(q, t_.add(at, 1)), border(q, at));
-    return {b_.CreateAdd(so_far[0], b_.CreateTrunc(chunks_of(rows, size), b_.getInt32Ty()))};
-  })[0];
-  for (int k = 1; k < 32; k *= 2) sum = b_.CreateAdd(sum, t_.shuffle_xor(sum, k));
-  indices_[op.getC()] = t_.wide(sum);
+  indices_[op.getC()] = q.lengths ? first_chunk(q, n, size) : t_.mul(n, chunks_of(q.rows, size));
 }
 
 /// The number of a row that an op picks, 64 bits.

@@ -1,9 +1,13 @@
 // The command on devices: what it refuses, and what it does with a CUDA driver whose kernels do nothing.
+#include "compiler/Compile.h"
 #include "runtime/cuda/Driver.h"
+#include "runtime/EmulatedDevice.h"
 #include "tests/tool/Command.h"
+#include "tools/latile/CaseRun.h"
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 
 using latile::runtime::cuda::Driver;
@@ -107,4 +111,46 @@ TEST_CASE("bench on a device prints a row for each shape") {
   const Outcome host = command({"bench", "linear_attn", "--shape", "4x2048x16x128"});
   CHECK(host.code == 2);
   CHECK(has(host.err, "--shape is for devices"));
+}
+
+namespace {
+
+/// Ragged batches of so many sequences of 0 to 40 tokens, a third of them empty, whole runs of empty ones among them.
+std::vector<std::vector<std::int64_t>> random_lengths(std::initializer_list<int> counts, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<std::int64_t>> batches;
+  for (int count : counts) {
+    std::vector<std::int64_t>& lengths = batches.emplace_back();
+    for (int n = 0; n < count; ++n) lengths.push_back(random() % 3 == 0 ? 0 : static_cast<std::int64_t>(random() % 41));
+    for (int n = count / 2; n < count / 2 + count / 8; ++n) lengths[static_cast<std::size_t>(n)] = 0;
+    if (std::all_of(lengths.begin(), lengths.end(), [](std::int64_t l) { return l == 0; })) lengths.back() = 17;
+  }
+  return batches;
+}
+
+}  // namespace
+
+// One search step, the border of one, two steps, and the first count with three.
+TEST_CASE("kernels over chunks find their sequence in random ragged batches, emulated and watched") {
+  latile::install_compiler();
+  latile::runtime::install_emulated_devices();
+  const latile::ContextHandle context = latile::make_context(1, "");
+  latile::CheckSettings settings;
+  settings.place = latile::Place::named("emulated:sm_80");
+  for (const std::string op : {"l2norm", "simple_gla"})
+    for (int bits : {32, 64}) {
+      latile::Case c;
+      c.extents = {16};
+      c.ragged_bits = bits;
+      c.chunk = op == "simple_gla" ? 16 : 0;
+      c.label = "random ragged batches";
+      c.data.push_back({"", random_lengths({1, 2, 31, 32, 33, 300, 1025}, static_cast<std::uint64_t>(bits))});
+      const latile::OperatorRow& row = *latile::find_operator(op);
+      for (const latile::CaseResult& result :
+           latile::run_case(context.get(), row, c, latile::ElementType::f32, settings)) {
+        CHECK_MESSAGE(result.failure.empty(), op, ": ", result.failure);
+        CHECK(!result.errors.empty());
+        for (const latile::TensorError& e : result.errors) CHECK_MESSAGE(!e.exceeds(), op, ": ", e.name, " ", e.error);
+      }
+    }
 }
