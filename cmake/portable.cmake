@@ -48,7 +48,7 @@ target_include_directories(latile_portable SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 set_target_properties(latile_portable PROPERTIES OUTPUT_NAME latile-portable)
 target_link_libraries(latile_portable PRIVATE latile_flags)
 set(portable_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_version latile_emit
-  latile_passes latile_simt_passes latile_host latile_nvptx latile_emulate latile_simt latile_dialect latile_layout
+  latile_passes latile_simt_passes latile_host latile_nvptx latile_emulate latile_simt latile_dialect latile_layout latile_targets
   latile_emulated latile_emulator latile_runtime latile_records latile_ops latile_dsl latile_operator_info)
 add_dependencies(latile_portable ${portable_parts})
 foreach(part ${portable_parts})

@@ -1,6 +1,7 @@
 #include "compiler/Compile.h"
 #include "codegen/emulator/Emulate.h"
 #include "codegen/host/Host.h"
+#include "codegen/Targets.h"
 #include "codegen/nvptx/Nvptx.h"
 #include "compiler/Emit.h"
 #include "compiler/Pipeline.h"
@@ -114,7 +115,7 @@ bool find_device(const std::string& name, Device& device, CompileFailure& failur
   std::size_t colon = name.find(':');
   std::string kind = name.substr(0, colon), target = colon == std::string::npos ? "" : name.substr(colon + 1);
   device.emulated = kind == "emulated";
-  device.target = simt::find_target(target);
+  device.target = find_target(target);
   if ((device.emulated || kind == "cuda") && device.target && device.target->lanes == 32) return true;
   failure.text = "no code is made for '" + name + "'; known are cuda: and emulated: with sm_80, sm_86, sm_89 and sm_90";
   return false;

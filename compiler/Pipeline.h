@@ -34,7 +34,7 @@ struct PipelineOptions {
 /// Recorded module to kernels. Failure has been reported as a diagnostic.
 mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {});
 
-/// Kernels for a GPU of `simt::find_target`: states in slices of at most `columns` columns (a multiple of 16), products
+/// Kernels for a GPU of `find_target`: states in slices of at most `columns` columns (a multiple of 16), products
 /// the way round the target likes.
 mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp, std::string_view target, std::int64_t columns,
                                     const PipelineOptions& = {});

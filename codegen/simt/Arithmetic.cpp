@@ -1,10 +1,9 @@
 // Float32 arithmetic of one thread: the host's functions (codegen/Elementary.h) over the hardware's exponential.
-#include "codegen/simt/Thread.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "codegen/simt/Instructions.h"
 
 namespace latile::simt {
 
-Ir Thread::exp2(Ir x) const { return call(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {x}); }
+Ir Thread::exp2(Ir x) const { return isa.exp2(*this, x); }
 
 Ir Thread::convert(Ir x, llvm::Type* to) const {
   llvm::Type* from = x->getType();

@@ -33,11 +33,23 @@ static int pieces(std::int64_t extent, int piece) { return static_cast<int>((ext
 Layout Choice::of(std::int64_t rows, std::int64_t columns) const {
   if (rows == 1 && columns == 1) return replicated(1, 1, target_.lanes, warps_);
   if (rows == 1) return blocked(1, 16 * pieces(columns, 16), 1, target_.lanes, warps_);
-  if (columns == 1) return of(rows, 16).slice(Axis::columns);
+  if (columns == 1)
+    return accumulators(rows, target_.free_operand == FreeOperand::b ? 16 * most_warps_ : 16).slice(Axis::columns);
+  return accumulators(rows, columns);
+}
+
+Layout Choice::accumulators(std::int64_t rows, std::int64_t columns) const {
   // Two fragments of 8 columns make the 16 terms of an operand.
-  const MatrixInstruction& mi = target_.matrix.front();
+  const MatrixInstruction& mi = target_.products.front().instruction;
   int wide = std::max(mi.n, 16), m = pieces(rows, mi.m), n = pieces(columns, wide);
-  int down = power_in(m, std::min(warps_, 4)), across = power_in(n, warps_ / down);
+  int down = 1, across = 1;
+  if (target_.free_operand == FreeOperand::b) {
+    across = power_in(n, std::min(warps_, most_warps_));
+    down = power_in(m, warps_ / across);
+  } else {
+    down = power_in(m, std::min(warps_, most_warps_));
+    across = power_in(n, warps_ / down);
+  }
   return mi.c.repeated({{Axis::columns, n * (wide / mi.n) / across, Carrier::registers},
                         {Axis::rows, m / down, Carrier::registers},
                         {Axis::rows, down, Carrier::warps},

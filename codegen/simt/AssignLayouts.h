@@ -17,15 +17,19 @@ class Choice {
 public:
   Choice(const Target& target, int threads) : target_(target), warps_(threads / target.lanes) {}
 
-  /// [R,C]: fragments, up to four warps along rows, so that columns [R,1] lie alike beside tiles of any width; more
-  /// along columns; what is left over as replicas. Columns [R,1] are slices of that, rows [1,C] are spread over lanes,
-  /// [1,1] is everywhere.
+  /// [R,C]: accumulators. Columns [R,1] are slices of those beside tiles of 16 columns for each warp along columns,
+  /// rows [1,C] are spread over lanes, [1,1] is everywhere.
   Layout of(std::int64_t rows, std::int64_t columns) const;
+  /// Fragments, up to four warps along the axis that the next product does not sum over (rows where an accumulator is
+  /// operand A, columns where it is operand B), so that columns [R,1] lie alike beside tiles of any width; more along
+  /// the other one; what is left over as replicas.
+  Layout accumulators(std::int64_t rows, std::int64_t columns) const;
   /// A tile that goes to shared memory as it comes: each lane loads as many neighbouring columns (`by_rows`: rows) as
   /// fit its widest access.
   Layout staged(std::int64_t rows, std::int64_t columns, int element_bytes, bool by_rows) const;
 
 private:
+  static constexpr int most_warps_ = 4;
   const Target& target_;
   int warps_;
 };

@@ -15,60 +15,9 @@ static Layout read(std::string_view text) {
   return *layout;
 }
 
-static std::string name_of(std::string_view stem, Operand operand) {
-  return std::string(stem) + (operand == Operand::bf16 ? ".bf16" : operand == Operand::f16 ? ".f16" : ".tf32");
-}
-
-namespace {
-/// The two rows of a table for instructions that take f16 and bf16 alike.
-struct Pair {
-  MatrixInstruction f16, bf16;
-  Pair(std::string_view stem, int m, int n, int k, std::string_view a, std::string_view b, std::string_view c) {
-    f16 = {name_of(stem, Operand::f16), Operand::f16, m, n, k, read(a), read(b), read(c)};
-    bf16 = f16;
-    bf16.name = name_of(stem, Operand::bf16);
-    bf16.operand = Operand::bf16;
-  }
-  const MatrixInstruction& of(Operand operand) const { return operand == Operand::bf16 ? bf16 : f16; }
-};
-}  // namespace
-
-// NVIDIA: PTX ISA, pinned on an H200. AMD: the ISA documents.
-
-const MatrixInstruction& mma_m16n8k16(Operand operand) {
-  static const Pair pair("mma.sync.m16n8k16", 16, 8, 16, "r:C1 R8 C8 l:C2 C4 R1 R2 R4", "r:R1 R8 l:R2 R4 C1 C2 C4",
-                         "r:C1 R8 l:C2 C4 R1 R2 R4");
-  return pair.of(operand);
-}
-
-const MatrixInstruction& mma_m16n8k8_tf32() {
-  static const MatrixInstruction row{"mma.sync.m16n8k8.tf32",
-                                     Operand::tf32,
-                                     16,
-                                     8,
-                                     8,
-                                     read("r:R8 C4 l:C1 C2 R1 R2 R4"),
-                                     read("r:R4 l:R1 R2 C1 C2 C4"),
-                                     read("r:C1 R8 l:C2 C4 R1 R2 R4")};
-  return row;
-}
-
-const MatrixInstruction& mfma_16x16x16(Operand operand) {
-  static const Pair pair("mfma.16x16x16", 16, 16, 16, "r:C1 C2 l:R1 R2 R4 R8 C4 C8", "r:R1 R2 l:C1 C2 C4 C8 R4 R8",
-                         "r:R1 R2 l:C1 C2 C4 C8 R4 R8");
-  return pair.of(operand);
-}
-
-const MatrixInstruction& mfma_32x32x8(Operand operand) {
-  static const Pair pair("mfma.32x32x8", 32, 32, 8, "r:C1 C2 l:R1 R2 R4 R8 R16 C4", "r:R1 R2 l:C1 C2 C4 C8 C16 R4",
-                         "r:R1 R2 R8 R16 l:C1 C2 C4 C8 C16 R4");
-  return pair.of(operand);
-}
-
-const MatrixInstruction& wmma_16x16x16(Operand operand) {
-  static const Pair pair("wmma.16x16x16", 16, 16, 16, "r:C1 C2 C4 l:R1 R2 R4 R8 C8", "r:R1 R2 R4 l:C1 C2 C4 C8 R8",
-                         "r:R1 R2 R4 l:C1 C2 C4 C8 R8");
-  return pair.of(operand);
+MatrixInstruction matrix_instruction(std::string name, Operand operand, int m, int n, int k, std::string_view a,
+                                     std::string_view b, std::string_view c) {
+  return {std::move(name), operand, m, n, k, read(a), read(b), read(c)};
 }
 
 ProductLayouts product_layouts(const MatrixInstruction& mi, WarpGrid grid, int M, int N, int K) {

@@ -5,13 +5,13 @@
 namespace latile::simt {
 
 /// Types of the operands of products. Accumulators are float32.
-enum class Operand : std::uint8_t { f16, bf16, tf32 };
+enum class Operand : std::uint8_t { f16, bf16, tf32, f32 };
 
 /// An accumulator [M,N] is operand A of a product with the same rows, or operand B of one with the same columns, in the
 /// registers where it is.
 enum class FreeOperand : std::uint8_t { none, a, b };
 
-/// D[m,n] = A[m,k] · B[k,n] + C[m,n] by one warp.
+/// D[m,n] = A[m,k] · B[k,n] + C[m,n] by one warp, in one instruction or a few.
 struct MatrixInstruction {
   std::string name;  ///< "mma.sync.m16n8k16.bf16"
   Operand operand = Operand::bf16;
@@ -20,12 +20,21 @@ struct MatrixInstruction {
                    ///< elements a word
 };
 
-/// The rows of the fragment table.
-const MatrixInstruction& mma_m16n8k16(Operand);   ///< NVIDIA, f16 or bf16
-const MatrixInstruction& mma_m16n8k8_tf32();      ///< NVIDIA
-const MatrixInstruction& mfma_16x16x16(Operand);  ///< AMD gfx90a and later, 64 lanes, f16 or bf16
-const MatrixInstruction& mfma_32x32x8(Operand);
-const MatrixInstruction& wmma_16x16x16(Operand);  ///< AMD gfx12, 32 lanes, f16 or bf16
+/// A row of a target's table, the layouts as text; aborts where a text is none.
+MatrixInstruction matrix_instruction(std::string name, Operand, int m, int n, int k, std::string_view a,
+                                     std::string_view b, std::string_view c);
+
+/// How tensors of one type are multiplied.
+struct MatrixProduct {
+  Operand type;  ///< f16, bf16 or f32
+  MatrixInstruction instruction;
+  /// The instruction's layouts with the terms in the order in which accumulators hold them, where `instruction` has
+  /// another: for products whose free operand is in registers.
+  std::optional<MatrixInstruction> chained;
+  /// An operand is the sum of so many of the instruction's type, the largest first; products of parts i and j with
+  /// i + j < parts are added up, the smallest first. What is lost is below 2^-21 of a term.
+  int parts = 1;
+};
 
 /// How the warps of a block share a product: `rows` × `columns` of them, rows fastest.
 struct WarpGrid {

@@ -1,16 +1,16 @@
 // Arguments, control flow and the order of work of a kernel.
+#include "codegen/simt/Instructions.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace latile::simt {
 
 using namespace tile;
 
 KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuilder& debug, llvm::DICompileUnit* unit,
-                             int threads, bool staged)
-    : kernel_(kernel), module_(module), debug_(debug), unit_(unit), b_(module.getContext()), t_(b_, threads),
-      staged_(staged) {
+                             const Target& target, const Instructions& instructions, int threads, bool staged)
+    : kernel_(kernel), module_(module), target_(target), choice_(target, threads), debug_(debug), unit_(unit),
+      b_(module.getContext()), t_(b_, instructions, target.lanes, threads), staged_(staged && target.has_async_copy) {
   facts_.threads = threads;
 }
 
@@ -63,15 +63,14 @@ void KernelEmitter::make_function(ArrayRef<std::string> names) {
       facts_.scalars.push_back(name);
   }
   for (const ViewArgument& v : facts_.views) {
-    types.push_back(b_.getPtrTy(1));
+    types.push_back(b_.getPtrTy(global_space));
     strides_ += v.rank;
   }
   types.append(static_cast<std::size_t>(strides_) + facts_.dims.size(), b_.getInt64Ty());
   types.append(facts_.scalars.size(), b_.getDoubleTy());
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                      llvm::Function::ExternalLinkage, facts_.symbol, module_);
-  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
-  function_->addFnAttr("nvvm.reqntid", std::to_string(t_.threads));
+  t_.isa.make_kernel(*function_, t_.threads);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   llvm::DIFile* file = debug_.createFile(facts_.symbol, "latile");
   subprogram_ = debug_.createFunction(unit_, facts_.symbol, facts_.symbol, file, 1,
@@ -132,7 +131,7 @@ void KernelEmitter::bind_arguments(ArrayRef<std::string> names) {
 /// The flattened block: the last axis is the fastest.
 void KernelEmitter::bind_grid() {
   auto args = kernel_.getBody().front().getArguments();
-  Ir item = t_.call(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  Ir item = t_.isa.block_number(t_);
   if (facts_.grid.size() < kernel_.getGrid().size()) {  // the last axis: slices of columns
     indices_[args[facts_.grid.size()]] = t_.wide(t_.rem(item, facts_.slices));
     item = t_.div(item, facts_.slices);
@@ -154,7 +153,7 @@ void KernelEmitter::emit(ArrayRef<std::string> names) {
   if (!shared_) {
     shared_ = new llvm::GlobalVariable(module_, llvm::ArrayType::get(b_.getInt8Ty(), 0), false,
                                        llvm::GlobalValue::ExternalLinkage, nullptr, "latile_shared", nullptr,
-                                       llvm::GlobalValue::NotThreadLocal, 3);
+                                       llvm::GlobalValue::NotThreadLocal, shared_space);
     shared_->setAlignment(llvm::Align(1024));
   }
   t_.begin();
@@ -352,7 +351,7 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   };
   auto turn = [&](Ir iv, ArrayRef<Ir> carried) {
     SmallVector<Ir> next;
-    if (ahead) t_.call(llvm::Intrinsic::nvvm_cp_async_wait_all, {}, {});
+    if (ahead) t_.isa.wait_copies(t_);
     barrier();
     if (ahead) {
       // Behind the barrier nobody reads the other stage any more.

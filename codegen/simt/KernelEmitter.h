@@ -1,5 +1,6 @@
 // Turns one tile.kernel into an LLVM function for one thread of a block.
 #pragma once
+#include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Scratch.h"
 #include "codegen/simt/Thread.h"
 #include "dialect/Tile.h"
@@ -50,7 +51,8 @@ inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127)
 class KernelEmitter {
 public:
   /// `staged`: tiles that a loop reads come while the turn before works, in twice the shared memory.
-  KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, int threads, bool staged);
+  KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, const Target&,
+                const Instructions&, int threads, bool staged);
   /// Emits the function; facts() is complete then. `names` are those of the arguments after the grid's, in order.
   void emit(ArrayRef<std::string> names);
   const KernelFacts& facts() const { return facts_; }
@@ -139,6 +141,9 @@ private:
   Copy reserve(std::int64_t rows, std::int64_t columns, llvm::Type*, bool transposed = false);
   void store(const Registers&, const Copy&, std::int64_t rows, std::int64_t columns);
   SmallVector<Ir> load(const Copy&, const Layout&);
+  /// The same where a lane's part of the layout begins at `at` + `more` and all of it is stored; the caller announces
+  /// the access.
+  SmallVector<Ir> load_at(const Copy&, const Layout&, PlaceIr at, Place more);
   /// Element (row, column) of a copy; the caller announces the access.
   Ir element(const Copy&, Ir row, Ir column, Place more = {});
   void set_element(const Copy&, Ir row, Ir column, Ir value, Place more = {});
@@ -192,15 +197,21 @@ private:
   // Products.cpp
   void emit_dot(tile::DotOp);
   SmallVector<Ir> dot(tile::DotOp, const Layout&, ArrayRef<Ir> init);
-  /// An operand of a product: a copy in shared memory or, of the left one, registers in the layout of its fragments.
+  /// An operand of a product: a copy in shared memory or, of the one that is free on the target, registers in the
+  /// layout of accumulators.
   struct Operand {
     Copy copy;
     SmallVector<Ir> registers;
     Layout layout;
     llvm::Type* element = nullptr;
   };
-  Operand left_operand(mlir::Value, const Layout& result);
-  SmallVector<Ir> product(const Operand& a, const Copy& b, std::int64_t terms, const Layout&, ArrayRef<Ir> init);
+  Operand operand(mlir::Value, FreeOperand side, const Layout& result);
+  /// `layout`: that of `init` and of the result, made of the target's accumulators.
+  SmallVector<Ir> product(const Operand& a, const Operand& b, std::int64_t terms, const Layout&, ArrayRef<Ir> init);
+  SmallVector<Ir> product(const Operand& a, const Copy& b, std::int64_t terms, const Layout& layout,
+                          ArrayRef<Ir> init) {
+    return product(a, Operand{b, {}, {}, b.element}, terms, layout, init);
+  }
   void emit_vector_product(tile::DotOp);
 
   // Running.cpp, Triangular.cpp, Decayed.cpp, Systems.cpp
@@ -218,6 +229,8 @@ private:
 
   tile::KernelOp kernel_;
   llvm::Module& module_;
+  const Target& target_;
+  const Choice choice_;
   llvm::DIBuilder& debug_;
   llvm::DICompileUnit* unit_;
   llvm::DISubprogram* subprogram_ = nullptr;

@@ -20,8 +20,8 @@ static WorkspaceTensor workspace_tensor(WorkspaceOp op) {
   return w;
 }
 
-bool emit_kernels(mlir::ModuleOp lowered, const Target& target, llvm::Module& module, Artifact& artifact,
-                  std::string& failure) {
+bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::Module& module,
+                  Artifact& artifact, std::string& failure) {
   llvm::DIBuilder debug(module);
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   llvm::DICompileUnit* unit = debug.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus),
@@ -45,7 +45,7 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, llvm::Module& mo
     const int threads = assigned ? static_cast<int>(assigned.getInt()) : threads_for(kernel, target);
     // Loads a turn ahead where two stages of them fit.
     for (bool staged : {true, false}) {
-      KernelEmitter emitter(kernel, module, debug, unit, threads, staged && target.has_async_copy);
+      KernelEmitter emitter(kernel, module, debug, unit, target, instructions, threads, staged);
       emitter.emit(names);
       if (!emitter.failure().empty()) {
         failure = emitter.failure();

@@ -8,12 +8,15 @@
 
 namespace latile::simt {
 
+class Instructions;
+
 /// Emits every launched kernel of a lowered module as a function `void symbol(views…, strides and dims as i64…,
-/// scalars as double…)` of the `ptx_kernel` convention, and fills the artifact's kernels and workspace. Views are
-/// pointers into address space 1; shared memory is the external array `latile_shared` of address space 3. The module
-/// must have its triple and data layout. Instructions carry the tile op they come from as their debug location: file
-/// "tile.dot", line: the op's number in the kernel. False: a fault of the compiler or a limit of the target, described
-/// in `failure`.
-bool emit_kernels(mlir::ModuleOp lowered, const Target&, llvm::Module&, Artifact&, std::string& failure);
+/// scalars as double…)` of the target's convention for kernels, and fills the artifact's kernels and workspace. Views
+/// are pointers into address space 1; shared memory is the external array `latile_shared` of address space 3. The
+/// module must have its triple and data layout. Instructions carry the tile op they come from as their debug location:
+/// file "tile.dot", line: the op's number in the kernel. False: a fault of the compiler or a limit of the target,
+/// described in `failure`.
+bool emit_kernels(mlir::ModuleOp lowered, const Target&, const Instructions&, llvm::Module&, Artifact&,
+                  std::string& failure);
 
 }  // namespace latile::simt

@@ -251,13 +251,11 @@ void KernelEmitter::emit_load(mlir::Operation* op) {
   if (auto it = ahead_.find(op); it != ahead_.end()) return define(v, it->second);
   Memory m = memory_of(op);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
-  int bytes = bytes_of(m.element), warps = t_.threads / 32;
+  int bytes = bytes_of(m.element);
   bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
   Layout layout = layout_of(v);
   bool staged = is_staged(op);
-  if (staged)
-    layout = by_rows ? blocked(static_cast<int>(columns), static_cast<int>(rows), 16 / bytes, 32, warps).transposed()
-                     : blocked(static_cast<int>(rows), static_cast<int>(columns), 16 / bytes, 32, warps);
+  if (staged) layout = choice_.staged(rows, columns, bytes, by_rows);
   bool wide = !m.column_stride || by_rows;
   int vector = wide ? wide_access(layout, by_rows, bytes, by_rows ? rows : columns) : 1;
   Registers loaded{layout, load(m, layout, rows, columns, vector)};
@@ -279,13 +277,11 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
   bool wide = !m.column_stride || by_rows;
-  int bytes = bytes_of(m.element), warps = t_.threads / 32;
+  int bytes = bytes_of(m.element);
   int vector = wide ? wide_access(from.layout, by_rows, bytes, by_rows ? rows : columns) : 1;
   // Pieces of less than 8 bytes are gathered in shared memory, so that each lane writes 16 bytes of a row.
   if (wide && rows > 1 && columns > 1 && vector * bytes < 8 && from.values.front()->getType() == m.element) {
-    Layout pieces = by_rows
-                        ? blocked(static_cast<int>(columns), static_cast<int>(rows), 16 / bytes, 32, warps).transposed()
-                        : blocked(static_cast<int>(rows), static_cast<int>(columns), 16 / bytes, 32, warps);
+    Layout pieces = choice_.staged(rows, columns, bytes, by_rows);
     Copy c = reserve(rows, columns, m.element, by_rows);
     writes(c);
     store(from, c, rows, columns);

@@ -1,4 +1,5 @@
 #include "codegen/simt/Orient.h"
+#include "codegen/Targets.h"
 #include "dialect/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -25,8 +25,8 @@ Ir KernelEmitter::first_chunk(const Sequences& q, Ir n, std::int64_t size) {
 }
 
 // In a ragged batch the sequence of chunk c is the last one whose first chunk is not behind c. First chunks rise with
-// the sequences, so each step asks for 32 of them, one a lane, and goes on between two: one step for 32 sequences,
-// two for 1024, four for a million. Blocks whose number no chunk has leave.
+// the sequences, so each step asks for one a lane and goes on between two: with 32 lanes one step for 32
+// sequences, two for 1024, four for a million. Blocks whose number no chunk has leave.
 void KernelEmitter::emit_chunk(ChunkOp op) {
   const Sequences& q = sequences_[op.getSequences()];
   auto size = static_cast<std::int64_t>(op.getSize());
@@ -52,12 +52,12 @@ void KernelEmitter::emit_chunk(ChunkOp op) {
   span->addIncoming(sequences, before);
   b_.CreateCondBr(b_.CreateICmpSGT(span, t_.i64(1)), ask, found);
   b_.SetInsertPoint(ask);
-  Ir step = b_.CreateUDiv(t_.add(span, 31), t_.i64(32)), along = t_.mul(lane, step);
+  Ir step = b_.CreateUDiv(t_.add(span, t_.lanes - 1), t_.i64(t_.lanes)), along = t_.mul(lane, step);
   Ir last = b_.CreateSub(span, t_.i64(1));
   Ir asked = t_.add(low, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, along, last));
   Ir reached = b_.CreateAnd(b_.CreateICmpSLE(along, last), b_.CreateICmpSLE(first_chunk(q, asked, size), c));
   Ir count = b_.CreateZExt(reached, b_.getInt32Ty());
-  for (int k = 1; k < 32; k *= 2) count = b_.CreateAdd(count, t_.shuffle_xor(count, k));
+  for (int k = 1; k < t_.lanes; k *= 2) count = b_.CreateAdd(count, t_.shuffle_xor(count, k));
   Ir passed = t_.mul(t_.wide(t_.add(count, -1)), step);
   low->addIncoming(t_.add(low, passed), ask);
   span->addIncoming(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, step, b_.CreateSub(span, passed)), ask);

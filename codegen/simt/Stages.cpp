@@ -1,8 +1,8 @@
 // Loads a turn ahead: tiles that a loop reads are copied into one of two stages of shared memory while the turn before
 // works on the other.
+#include "codegen/simt/Instructions.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace latile::simt {
 
@@ -80,7 +80,7 @@ void KernelEmitter::start_copy(const Memory& m, const Copy& to, std::int64_t row
         Ir size = valid ? b_.CreateSelect(valid, t_.i32(16), t_.i32(0)) : t_.i32(16);
         Ir address = valid && m.exists ? b_.CreateSelect(m.exists, this->address(m, {source, column}), m.base)
                                        : this->address(m, {source, column});
-        t_.call(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {pointer(to, row, column), address, size});
+        t_.isa.start_copy(t_, pointer(to, row, column), address, size);
       };
       if (from + t_.threads > total)
         t_.when(b_.CreateICmpSLT(e, t_.i32(total)), piece);

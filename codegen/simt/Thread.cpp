@@ -1,5 +1,5 @@
-#include "codegen/simt/Thread.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "codegen/simt/Instructions.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace latile::simt {
 
@@ -7,9 +7,9 @@ int bytes_of(llvm::Type* t) { return t->isIntegerTy(1) ? 1 : static_cast<int>(t-
 
 void Thread::begin() {
   entry_ = b.GetInsertBlock();
-  tid = call(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
-  lane = b.CreateAnd(tid, i32(31), "lane");
-  warp = threads > 32 ? b.CreateLShr(tid, i32(5), "warp") : i32(0);
+  tid = isa.thread_number(*this);
+  lane = b.CreateAnd(tid, i32(lanes - 1), "lane");
+  warp = threads > lanes ? b.CreateLShr(tid, i32(llvm::Log2_32(static_cast<unsigned>(lanes))), "warp") : i32(0);
 }
 
 Ir Thread::i32(std::int64_t v) const { return b.getInt32(static_cast<std::uint32_t>(v)); }
@@ -44,7 +44,7 @@ Ir Thread::at(Ir pointer, Ir bytes) const { return b.CreateGEP(b.getInt8Ty(), po
 
 Ir Thread::digit(Ir index, const Digit& d) const {
   Ir part = div(index, d.divisor);
-  bool last = index == lane ? d.divisor * d.modulus == 32 : d.divisor * d.modulus * 32 == threads;
+  bool last = index == lane ? d.divisor * d.modulus == lanes : d.divisor * d.modulus * lanes == threads;
   return last ? part : rem(part, d.modulus);
 }
 
@@ -66,6 +66,28 @@ PlaceIr Thread::place(const Layout& layout) {
   return out;
 }
 
+Ir Thread::place_of_lane(const Layout& fragment, Axis axis) const {
+  auto part = [axis](const Digit& d) { return axis == Axis::rows ? d.step.row : d.step.column; };
+  // Bits that follow one another along an axis are one digit.
+  SmallVector<Digit> digits;
+  for (const Digit& d : fragment.digits(Carrier::lanes)) {
+    if (part(d) == 0) continue;
+    Digit* last = digits.empty() ? nullptr : &digits.back();
+    if (last && d.divisor == last->divisor * last->modulus && part(d) == part(*last) * last->modulus)
+      last->modulus *= d.modulus;
+    else
+      digits.push_back(d);
+  }
+  auto log2 = [](int x) { return llvm::Log2_32(static_cast<unsigned>(x)); };
+  Ir sum = i32(0);
+  for (const Digit& d : digits) {
+    Ir x = d.divisor == 1 ? lane : b.CreateLShr(lane, log2(d.divisor));
+    if (d.divisor * d.modulus != lanes) x = b.CreateAnd(x, i32(d.modulus - 1));
+    sum = add(sum, part(d) == 1 ? x : b.CreateShl(x, log2(part(d))));
+  }
+  return sum;
+}
+
 Ir Thread::is_first_replica(const Layout& layout) {
   Ir first = nullptr;
   for (Carrier carrier : {Carrier::lanes, Carrier::warps})
@@ -81,7 +103,7 @@ Ir Thread::call(llvm::Intrinsic::ID id, ArrayRef<llvm::Type*> overloads, ArrayRe
   return b.CreateIntrinsic(id, overloads, operands);
 }
 
-void Thread::barrier() { call(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {i32(0)}); }
+void Thread::barrier() { isa.barrier(*this); }
 
 Ir Thread::shuffle_xor(Ir x, int mask) const {
   llvm::Type* type = x->getType();
@@ -90,9 +112,7 @@ Ir Thread::shuffle_xor(Ir x, int mask) const {
     bits = b.CreateZExt(b.CreateBitCast(x, b.getInt16Ty()), b.getInt32Ty());
   else if (type->isIntegerTy(1))
     bits = b.CreateZExt(x, b.getInt32Ty());
-  bool f = bits->getType()->isFloatTy();
-  Ir y = call(f ? llvm::Intrinsic::nvvm_shfl_sync_bfly_f32 : llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
-              {i32(-1), bits, i32(mask), i32(31)});
+  Ir y = isa.shuffle_xor(*this, bits, mask);
   if (type->getPrimitiveSizeInBits() == 16) return b.CreateBitCast(b.CreateTrunc(y, b.getInt16Ty()), type);
   return type->isIntegerTy(1) ? b.CreateTrunc(y, type) : y;
 }

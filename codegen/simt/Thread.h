@@ -19,15 +19,21 @@ struct PlaceIr {
   Ir row, column;
 };
 
+class Instructions;
+
 class Thread : public Elementary<Thread> {
 public:
-  Thread(llvm::IRBuilder<>& builder, int threads) : b(builder), threads(threads) {}
+  /// `lanes` of a warp, `threads` of a block.
+  Thread(llvm::IRBuilder<>& builder, const Instructions& instructions, int lanes, int threads)
+      : b(builder), isa(instructions), lanes(lanes), threads(threads) {}
   /// Reads the thread's number at the builder's place, which must dominate everything else: the entry block.
   void begin();
 
   llvm::IRBuilder<>& b;
-  const int threads;
-  Ir tid = nullptr, lane = nullptr, warp = nullptr;  ///< 32 bits; lane = tid mod 32
+  const Instructions& isa;
+  const int lanes, threads;
+  int warps() const { return threads / lanes; }
+  Ir tid = nullptr, lane = nullptr, warp = nullptr;  ///< 32 bits; lane = tid mod lanes
 
   // Integers; constants are folded
   Ir i32(std::int64_t) const;
@@ -45,12 +51,15 @@ public:
 
   /// What lane and warp contribute to a place of a separable layout: its place is this plus `layout.at(reg, 0, 0)`.
   PlaceIr place(const Layout&);
+  /// What the lane contributes to the row (columns: to the column) of a place of a fragment, computed where it is used:
+  /// few instructions.
+  Ir place_of_lane(const Layout& fragment, Axis) const;
   /// Whether the thread is the first of those that hold the same elements; null: all are.
   Ir is_first_replica(const Layout&);
 
   /// All threads of the block; what was written to shared memory before is seen after.
   void barrier();
-  /// The value of lane (lane xor mask), any type of 16 or 32 bits.
+  /// The value of lane (lane xor mask), any type of 1, 16 or 32 bits.
   Ir shuffle_xor(Ir x, int mask) const;
 
   /// for (iv = lo; iv < hi; iv += step) with carried values; bounds of one integer type.

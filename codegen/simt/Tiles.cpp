@@ -19,34 +19,13 @@ llvm::Type* KernelEmitter::element_type(mlir::Value v) const {
   return llvm::Type::getFloatTy(context);
 }
 
-/// The largest power of two that divides x, at most `most`.
-static int power_in(std::int64_t x, int most) {
-  int p = 1;
-  while (p < most && x % (2 * p) == 0) p *= 2;
-  return p;
-}
-
-// Fragments of 16 × 8, 16 columns at a time; up to four warps along rows, so that columns [R,1] lie alike beside tiles
-// of any width, the rest along columns, and what is left over as replicas.
 Layout KernelEmitter::accumulators(std::int64_t rows, std::int64_t columns) const {
-  std::int64_t m = (rows + 15) / 16, n = (columns + 15) / 16;
-  int warps = t_.threads / 32, down = power_in(m, std::min(warps, 4)), across = power_in(n, warps / down);
-  return Layout::of({{0, 1}, {8, 0}}, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}, {},
-                    {{Axis::columns, static_cast<int>(2 * n / across), Carrier::registers},
-                     {Axis::rows, static_cast<int>(m / down), Carrier::registers},
-                     {Axis::rows, down, Carrier::warps},
-                     {Axis::columns, across, Carrier::warps},
-                     {Axis::none, warps / (down * across), Carrier::warps}});
+  return choice_.accumulators(rows, columns);
 }
 
 Layout KernelEmitter::layout_of(mlir::Value v) const {
-  if (std::optional<Layout> assigned = latile::simt::layout_of(v.getType())) return *assigned;
   if (auto assigned = simt::layout_of(v.getType())) return *assigned;
-  std::int64_t rows = extents(v)[0], columns = extents(v)[1];
-  if (rows == 1 && columns == 1) return replicated(1, 1, 32, t_.threads / 32);
-  if (rows == 1) return blocked(1, static_cast<int>(round_up(columns, 16)), 1, 32, t_.threads / 32);
-  if (columns == 1) return accumulators(rows, 16).slice(Axis::columns);
-  return accumulators(rows, columns);
+  return choice_.of(extents(v)[0], extents(v)[1]);
 }
 
 Ir KernelEmitter::shared(std::int64_t offset) { return t_.at(shared_, t_.i32(offset)); }
@@ -309,24 +288,29 @@ SmallVector<Ir> KernelEmitter::load(const Copy& from, const Layout& layout) {
   if (!failure_.empty()) return out;
   reads(from);
   std::int64_t rows = from.transposed ? from.columns : from.rows, columns = from.transposed ? from.rows : from.columns;
-  int bytes = bytes_of(from.element);
-  bool exceeds = layout.shape().row > rows || layout.shape().column > columns;
-  int group = exceeds || from.element->isIntegerTy(1) ? 1 : neighbours(layout, from.transposed, bytes);
+  if (layout.shape().row <= rows && layout.shape().column <= columns)
+    return load_at(from, layout, t_.place(layout), {});
+  for (int r = 0; r < layout.registers(); ++r) {  // what lies outside may hold anything that exists
+    PlaceIr at = place(layout, r);
+    at.row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.row, t_.i32(rows - 1));
+    at.column = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.column, t_.i32(columns - 1));
+    out[static_cast<std::size_t>(r)] = element(from, at.row, at.column);
+  }
+  return out;
+}
+
+SmallVector<Ir> KernelEmitter::load_at(const Copy& from, const Layout& layout, PlaceIr at, Place more) {
+  const int bytes = bytes_of(from.element);
+  const int group = from.element->isIntegerTy(1) ? 1 : neighbours(layout, from.transposed, bytes);
+  SmallVector<Ir> out(static_cast<std::size_t>(layout.registers()));
   for (int r = 0; r < layout.registers(); r += group) {
-    PlaceIr at = t_.place(layout);
-    Place own = layout.at(r, 0, 0);
-    if (exceeds) {  // what lies outside may hold anything that exists
-      at = {t_.add(at.row, own.row), t_.add(at.column, own.column)};
-      own = {};
-      at.row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.row, t_.i32(rows - 1));
-      at.column = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.column, t_.i32(columns - 1));
-    }
+    const Place own = layout.at(r, 0, 0), where{more.row + own.row, more.column + own.column};
     if (group == 1) {
-      out[static_cast<std::size_t>(r)] = element(from, at.row, at.column, own);
+      out[static_cast<std::size_t>(r)] = element(from, at.row, at.column, where);
       continue;
     }
     auto* type = llvm::FixedVectorType::get(from.element, static_cast<unsigned>(group));
-    Ir vector = b_.CreateAlignedLoad(type, pointer(from, at.row, at.column, own),
+    Ir vector = b_.CreateAlignedLoad(type, pointer(from, at.row, at.column, where),
                                      llvm::Align(static_cast<std::uint64_t>(group * bytes)));
     for (int k = 0; k < group; ++k)
       out[static_cast<std::size_t>(r + k)] = b_.CreateExtractElement(vector, static_cast<std::uint64_t>(k));

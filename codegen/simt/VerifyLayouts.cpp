@@ -77,8 +77,8 @@ private:
       auto type = dot.getTile().getType();
       if (type.getDimSize(0) == 1 || type.getDimSize(1) == 1 || dot.getA().getType().getDimSize(1) == 1)
         return success();
-      for (const MatrixInstruction& mi : target_.matrix)
-        if (fragments_of(*layout_of(type), mi.c)) return success();
+      for (const MatrixProduct& p : target_.products)
+        if (fragments_of(*layout_of(type), p.instruction.c)) return success();
       return op->emitOpError() << "the result is not made of accumulators of " << target_.name;
     }
     return success();

@@ -2,6 +2,7 @@
 #include "codegen/emulator/Emulate.h"
 #include "codegen/host/Host.h"
 #include "codegen/nvptx/Nvptx.h"
+#include "codegen/Targets.h"
 #include "runtime/emulator/Emulator.h"
 #include "runtime/HostIsa.h"
 #include "tests/host/Loaded.h"
@@ -419,7 +420,7 @@ void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape
   llvm::LLVMContext context;
   llvm::Module module("latile", context);
   std::string failure;
-  const bool lowered = nvptx::lower(*kernels, *simt::find_target(target), module, artifact, failure);
+  const bool lowered = nvptx::lower(*kernels, *find_target(target), module, artifact, failure);
   // A random program may be larger than a block; that it is refused is right.
   if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return;
   REQUIRE_MESSAGE(lowered, failure);

@@ -1,6 +1,8 @@
 // Matrix instructions: the fragment table computes products, and what feeds what without exchange.
+#include "codegen/amdgcn/Targets.h"
+#include "codegen/nvptx/Targets.h"
 #include "codegen/simt/Conversion.h"
-#include "codegen/simt/Target.h"
+#include "codegen/Targets.h"
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
@@ -10,8 +12,11 @@ namespace latile::simt {
 
 namespace {
 
+using nvptx::mma_m16n8k16, nvptx::mma_m16n8k8_tf32, nvptx::mma_m16n8k8_tf32_chained;
+using namespace amdgcn;
+
 std::vector<MatrixInstruction> table() {
-  std::vector<MatrixInstruction> out{mma_m16n8k8_tf32()};
+  std::vector<MatrixInstruction> out{mma_m16n8k8_tf32(), mma_m16n8k8_tf32_chained(), mfma_4x16x16x4_f32()};
   for (Operand operand : {Operand::f16, Operand::bf16}) {
     out.push_back(mma_m16n8k16(operand));
     out.push_back(mfma_16x16x16(operand));
@@ -51,7 +56,7 @@ TEST_CASE("fragments hold each element once") {
     for (const Layout* layout : {&mi.a, &mi.b, &mi.c}) check_covers(*layout, 1);
     CHECK(mi.a.lanes() == mi.c.lanes());
     CHECK(mi.b.lanes() == mi.c.lanes());
-    if (mi.operand != Operand::tf32) {
+    if (mi.operand == Operand::f16 || mi.operand == Operand::bf16) {
       CHECK(pack_of(mi.a) == Pack::columns);
       CHECK(pack_of(mi.b) == Pack::rows);
     }
@@ -80,12 +85,13 @@ TEST_CASE("the free operand of a target takes an accumulator as it is, the other
   for (std::string_view name : target_names()) {
     const Target& target = *find_target(name);
     CAPTURE(name);
-    for (const MatrixInstruction& mi : target.matrix) {
-      if (mi.operand == Operand::tf32) continue;
+    for (const MatrixProduct& p : target.products) {
+      CHECK(p.instruction.c == target.products.front().instruction.c);
+      const MatrixInstruction& mi = p.chained ? *p.chained : p.instruction;
       for (int warps : {1, 4}) {
         auto made = product_layouts(mi, {warps, 1}, 64, 64, 64), turned = product_layouts(mi, {1, warps}, 64, 64, 64);
         if (target.free_operand == FreeOperand::a) {
-          CHECK(made.c == made.a);
+          CHECK(move_of(made.c, made.a) <= Move::registers);
           CHECK(move_of(turned.c, turned.b) >= Move::shuffle);
           CHECK(move_of(made.c.transposed(), product_layouts(mi, {1, warps}, 64, 64, 64).b) <= Move::registers);
         } else {

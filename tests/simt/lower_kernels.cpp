@@ -2,6 +2,7 @@
 // tests/simt/ptxas.cmake. lower_kernels FILE TARGET llvm|ptx|facts|emulated
 #include "codegen/emulator/Emulate.h"
 #include "codegen/nvptx/Nvptx.h"
+#include "codegen/Targets.h"
 #include "dialect/Tile.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
   latile::tile::register_dialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   auto lowered = mlir::parseSourceFile<mlir::ModuleOp>(argv[1], &context);
-  const latile::simt::Target* target = latile::simt::find_target(argv[2]);
+  const latile::simt::Target* target = latile::find_target(argv[2]);
   if (!lowered || !target) return 2;
   llvm::LLVMContext llvm_context;
   llvm::Module module("latile", llvm_context);

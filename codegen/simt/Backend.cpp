@@ -1,0 +1,67 @@
+#include "codegen/simt/Backend.h"
+#include "codegen/simt/Lower.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace latile::simt {
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const std::string& name, const std::string& cpu,
+                                                    const std::string& features, std::string& failure) {
+  llvm::Triple triple(name);
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, failure);
+  if (!found) return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+// The emitter leaves little to do; loops of unknown length stay loops. Nothing is moved out of loops here: an address
+// for every register would be, and live through the loop; the assembler weighs that against registers.
+static void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(
+      builder.parsePassPipeline(passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"));
+  passes.run(module, modules);
+}
+
+bool lower(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::TargetMachine& machine,
+           llvm::Module& module, Artifact& artifact, std::string& failure) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  if (!emit_kernels(lowered, target, instructions, module, artifact, failure)) return false;
+  optimise(module, machine);
+  return true;
+}
+
+bool write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type, std::string& text,
+           std::string& failure) {
+  // Places in the tile program serve the emulator's reports; in the target's code they would be a section that nothing
+  // reads.
+  llvm::StripDebugInfo(module);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type)) {
+    failure = "the backend for " + machine.getTargetTriple().str() + " does not write this kind of file";
+    return false;
+  }
+  passes.run(module);
+  text.assign(bytes.begin(), bytes.end());
+  return true;
+}
+
+}  // namespace latile::simt
