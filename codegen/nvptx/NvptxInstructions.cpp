@@ -1,4 +1,5 @@
 #include "codegen/nvptx/NvptxInstructions.h"
+#include "codegen/nvptx/Targets.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace latile::nvptx {
@@ -37,13 +38,17 @@ void NvptxInstructions::start_copy(const Thread& t, Ir shared, Ir global, Ir byt
 }
 void NvptxInstructions::wait_copies(const Thread& t) const { t.call(llvm::Intrinsic::nvvm_cp_async_wait_all, {}, {}); }
 
-// Parts are words of tf32.
+// Parts are words of tf32, of which the matrix unit drops the low 13 bits. All but the last are rounded, ties away from
+// zero: so the second of two has at most 12 bits, of which at most the last is dropped. An infinity stays one; the
+// rounding of what is no number may come out as one, but the last part of it is none.
 SmallVector<simt::Ir> NvptxInstructions::split(const Thread& t, const Matrix&, Ir x, int parts) const {
   SmallVector<Ir> out;
-  for (int k = 0; k < parts; ++k) {
-    if (k) x = t.b.CreateFSub(x, t.b.CreateBitCast(out.back(), t.b.getFloatTy()));
-    out.push_back(t.call(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {x}));
+  auto bits = [&](Ir y) { return t.b.CreateBitCast(y, t.b.getInt32Ty()); };
+  for (int k = 0; k + 1 < parts; ++k) {
+    out.push_back(t.b.CreateAnd(t.b.CreateAdd(bits(x), t.i32(0x1000)), t.i32(~0x1fff)));
+    x = t.b.CreateFSub(x, t.b.CreateBitCast(out.back(), t.b.getFloatTy()));
   }
+  out.push_back(bits(x));
   return out;
 }
 
@@ -59,35 +64,45 @@ simt::Fragment NvptxInstructions::pack(const Thread& t, const Matrix& mi, ArrayR
   return words;
 }
 
-int NvptxInstructions::fragments_per_load(const Matrix& mi, FreeOperand side) const {
-  if (mi.operand == Operand::tf32) return 0;
-  return side == FreeOperand::a ? 1 : 2;
+// Rows of 16 bytes: eight terms of 16 bits either way round; four of float32 only along a row of A or a column of B,
+// and in their own order.
+int NvptxInstructions::fragments_per_load(const Matrix& mi, FreeOperand side, bool transposed) const {
+  const bool left = side == FreeOperand::a;
+  if (mi.operand == Operand::tf32 && (left == transposed || &mi != &mma_m16n8k8_tf32())) return 0;
+  return left ? 1 : 2;
 }
 
 // ldmatrix: four 8 × 8 matrices, of which lanes 8i … 8i + 7 give the rows of matrix i as they are stored.
-SmallVector<simt::Fragment, 2> NvptxInstructions::load_fragments(const Thread& t, const Matrix&, FreeOperand side,
+SmallVector<simt::Fragment, 2> NvptxInstructions::load_fragments(const Thread& t, const Matrix& mi, FreeOperand side,
                                                                  const Stored& from, PlaceIr warp, Place corner) const {
   auto& b = t.b;
   Ir low3 = b.CreateAnd(t.lane, t.i32(7)), bit3 = b.CreateAnd(b.CreateLShr(t.lane, t.i32(3)), t.i32(1)),
      high = b.CreateLShr(t.lane, t.i32(4)), low4 = b.CreateAnd(t.lane, t.i32(15)), high8 = b.CreateShl(high, t.i32(3)),
      bit8 = b.CreateShl(bit3, t.i32(3));
-  const bool left = side == FreeOperand::a;
+  const bool left = side == FreeOperand::a, words_stored = mi.operand == Operand::tf32;
   PlaceIr at;
   if (left && from.transposed)
-    at = {t.add(low3, high8), t.add(warp.row, bit8)};
+    at = {t.add(low3, high8), bit8};
   else if (left)
-    at = {t.add(warp.row, low4), high8};
+    at = {low4, words_stored ? b.CreateShl(high, t.i32(2)) : high8};
   else if (from.transposed)
-    at = {t.add(t.add(warp.column, low3), high8), bit8};
+    at = {t.add(low3, high8), words_stored ? b.CreateShl(bit3, t.i32(2)) : bit8};
   else
-    at = {low4, t.add(warp.column, high8)};
-  if (from.transposed) std::swap(corner.row, corner.column);
+    at = {low4, high8};
+  if (from.transposed) {
+    std::swap(warp.row, warp.column);
+    std::swap(corner.row, corner.column);
+  }
+  at = {t.add(warp.row, at.row), t.add(warp.column, at.column)};
   // The instruction gives operands as rows of A and columns of B: what is stored the other way round is transposed.
   Ir all = t.call(left == from.transposed ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
                                           : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
                   {b.getPtrTy(simt::shared_space)}, {from.address(at, corner)});
   Fragment words;
-  for (unsigned k = 0; k < 4; ++k) words.push_back(b.CreateExtractValue(all, k));
+  for (unsigned k = 0; k < 4; ++k) {
+    Ir word = b.CreateExtractValue(all, k);
+    words.push_back(words_stored ? b.CreateBitCast(word, b.getFloatTy()) : word);
+  }
   if (left) return {words};
   return {Fragment{words[0], words[1]}, Fragment{words[2], words[3]}};
 }

@@ -21,7 +21,7 @@ public:
   void wait_copies(const Thread&) const override;
   llvm::SmallVector<Ir> split(const Thread&, const Matrix&, Ir x, int parts) const override;
   Fragment pack(const Thread&, const Matrix&, llvm::ArrayRef<Ir> elements) const override;
-  int fragments_per_load(const Matrix&, simt::FreeOperand side) const override;
+  int fragments_per_load(const Matrix&, simt::FreeOperand side, bool transposed) const override;
   llvm::SmallVector<Fragment, 2> load_fragments(const Thread&, const Matrix&, simt::FreeOperand side,
                                                 const simt::Stored&, simt::PlaceIr warp,
                                                 simt::Place corner) const override;

@@ -53,10 +53,11 @@ public:
   virtual SmallVector<Ir> split(const Thread&, const MatrixInstruction&, Ir x, int parts) const = 0;
   /// A fragment from its elements in the order of the layout's registers.
   virtual Fragment pack(const Thread&, const MatrixInstruction&, ArrayRef<Ir> elements) const = 0;
-  /// How many neighbouring fragments `load_fragments` loads; 0: fragments are loaded element by element and packed.
-  virtual int fragments_per_load(const MatrixInstruction&, FreeOperand side) const;
+  /// How many neighbouring fragments `load_fragments` loads of an operand, stored transposed or not; 0: fragments are
+  /// loaded element by element and packed.
+  virtual int fragments_per_load(const MatrixInstruction&, FreeOperand side, bool transposed) const;
   /// Fragments of an operand side by side, along rows of A and columns of B; the first one's element (0, 0) is at
-  /// `warp` + `corner`.
+  /// `warp` + `corner`. Elements that the instruction takes in parts come as they are stored, one in each register.
   virtual SmallVector<Fragment, 2> load_fragments(const Thread&, const MatrixInstruction&, FreeOperand side,
                                                   const Stored&, PlaceIr warp, Place corner) const;
   /// c += a · b; c: the accumulator's registers.

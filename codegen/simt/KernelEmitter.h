@@ -134,8 +134,8 @@ private:
   const Registers& any(mlir::Value);
   void define(mlir::Value, Layout, SmallVector<Ir>);
   void define(mlir::Value, Copy);
-  /// The value in shared memory, put there if it is not yet.
-  Copy copy(mlir::Value);
+  /// The value in shared memory, put there if it is not yet: transposed if that is asked for.
+  Copy copy(mlir::Value, std::optional<bool> transposed = {});
   /// A copy of float32 that belongs to the caller, who releases or defines it.
   Copy fresh_copy(mlir::Value);
   Copy reserve(std::int64_t rows, std::int64_t columns, llvm::Type*, bool transposed = false);
@@ -212,12 +212,18 @@ private:
                           ArrayRef<Ir> init) {
     return product(a, Operand{b, {}, {}, b.element}, terms, layout, init);
   }
+  /// The same for one warp, whose parts of the operands in shared memory begin at `a_at` and `b_at`; the caller
+  /// announces the accesses.
+  SmallVector<Ir> product_of_warp(const Operand& a, PlaceIr a_at, const Operand& b, PlaceIr b_at, std::int64_t terms,
+                                  const Layout&, ArrayRef<Ir> init);
   void emit_vector_product(tile::DotOp);
 
   // Running.cpp, Triangular.cpp, Decayed.cpp, Systems.cpp
   bool emit_running(mlir::Operation*);
   void emit_triangular(mlir::Operation*);
   void invert(const Copy& factor, const Copy& x, std::int64_t rows);
+  void invert_diagonal(const Copy& factor, const Copy& x, std::int64_t rows);
+  void merge_inverses(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t size);
   void substitute(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t columns);
   void emit_decayed_scores(tile::DecayedScoresOp);
   void scores_of_blocks(tile::DecayedScoresOp, ArrayRef<Copy> operands, const Copy& to);

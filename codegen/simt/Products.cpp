@@ -117,11 +117,20 @@ SmallVector<Ir> KernelEmitter::product(const Operand& a, const Operand& b, std::
   for (const Operand* o : {&a, &b})
     if (o->registers.empty()) read.push_back(o->copy);
   accesses(read, {});
+  const Layout& fragment = target_.products.front().instruction.c;
+  PlaceIr warp = t_.place(layout);
+  warp.row = b_.CreateSub(warp.row, t_.place_of_lane(fragment, Axis::rows));
+  warp.column = b_.CreateSub(warp.column, t_.place_of_lane(fragment, Axis::columns));
+  return product_of_warp(a, {warp.row, t_.i32(0)}, b, {t_.i32(0), warp.column}, terms, layout, init);
+}
+
+SmallVector<Ir> KernelEmitter::product_of_warp(const Operand& a, PlaceIr a_at, const Operand& b, PlaceIr b_at,
+                                               std::int64_t terms, const Layout& layout, ArrayRef<Ir> init) {
   const simt::Operand type = a.element->isFloatTy()    ? simt::Operand::f32
                              : a.element->isBFloatTy() ? simt::Operand::bf16
                                                        : simt::Operand::f16;
   const MatrixProduct& way = target_.product(type);
-  const bool in_registers = read.size() < 2;
+  const bool in_registers = !a.registers.empty() || !b.registers.empty();
   const MatrixInstruction& mi = in_registers && way.chained ? *way.chained : way.instruction;
   SmallVector<Ir> sums(init);
   // Fragments of the result in a warp, by the place of their first element as seen by lane 0.
@@ -134,23 +143,33 @@ SmallVector<Ir> KernelEmitter::product(const Operand& a, const Operand& b, std::
     add(rows, at.row);
     add(columns, at.column);
   }
-  // What the warp adds to those places.
-  PlaceIr warp = t_.place(layout);
-  warp.row = b_.CreateSub(warp.row, t_.place_of_lane(mi.c, Axis::rows));
-  warp.column = b_.CreateSub(warp.column, t_.place_of_lane(mi.c, Axis::columns));
-
   // The parts of fragments of one operand, the first at `corner`; `count`: side by side.
   using Parts = SmallVector<Fragment, 3>;
   auto fragments = [&](const Operand& o, FreeOperand side, Place corner, int count) {
     const Layout& fragment = side == FreeOperand::a ? mi.a : mi.b;
+    const PlaceIr first = side == FreeOperand::a ? a_at : b_at;
     SmallVector<Parts, 2> out;
-    if (o.registers.empty() && count == t_.isa.fragments_per_load(mi, side)) {
+    auto split = [&](ArrayRef<Ir> elements) {
+      SmallVector<Fragment, 3> all(static_cast<std::size_t>(way.parts));
+      for (Ir x : elements) {
+        SmallVector<Ir> parts{x};
+        if (way.parts > 1) parts = t_.isa.split(t_, mi, x, way.parts);
+        for (std::size_t k = 0; k < all.size(); ++k) all[k].push_back(parts[k]);
+      }
+      Parts packed;
+      for (const Fragment& part : all) packed.push_back(t_.isa.pack(t_, mi, part));
+      out.push_back(std::move(packed));
+    };
+    if (o.registers.empty() && count == t_.isa.fragments_per_load(mi, side, o.copy.transposed)) {
       Copy plain = o.copy;
       plain.transposed = false;
       auto address = [&](PlaceIr at, Place more) { return pointer(plain, at.row, at.column, more); };
-      const PlaceIr first = side == FreeOperand::a ? PlaceIr{warp.row, t_.i32(0)} : PlaceIr{t_.i32(0), warp.column};
-      for (Fragment& f : t_.isa.load_fragments(t_, mi, side, {address, o.copy.transposed}, first, corner))
-        out.push_back({std::move(f)});
+      for (Fragment& f : t_.isa.load_fragments(t_, mi, side, {address, o.copy.transposed}, first, corner)) {
+        if (way.parts > 1)
+          split(f);
+        else
+          out.push_back({std::move(f)});
+      }
       return out;
     }
     SmallVector<Ir> elements;
@@ -161,22 +180,11 @@ SmallVector<Ir> KernelEmitter::product(const Operand& a, const Operand& b, std::
         elements.push_back(o.registers[static_cast<std::size_t>(from.reg)]);
       }
     } else {
-      PlaceIr at{t_.place_of_lane(fragment, Axis::rows), t_.place_of_lane(fragment, Axis::columns)};
-      if (side == FreeOperand::a)
-        at.row = t_.add(warp.row, at.row);
-      else
-        at.column = t_.add(warp.column, at.column);
+      PlaceIr at{t_.add(first.row, t_.place_of_lane(fragment, Axis::rows)),
+                 t_.add(first.column, t_.place_of_lane(fragment, Axis::columns))};
       elements = load_at(o.copy, fragment, at, corner);
     }
-    SmallVector<Fragment, 3> split(static_cast<std::size_t>(way.parts));
-    for (Ir x : elements) {
-      SmallVector<Ir> parts{x};
-      if (way.parts > 1) parts = t_.isa.split(t_, mi, x, way.parts);
-      for (std::size_t k = 0; k < split.size(); ++k) split[k].push_back(parts[k]);
-    }
-    Parts packed;
-    for (const Fragment& part : split) packed.push_back(t_.isa.pack(t_, mi, part));
-    out.push_back(std::move(packed));
+    split(elements);
     return out;
   };
   auto multiply = [&](int row, int column, const Parts& left, const Parts& right) {
@@ -191,7 +199,8 @@ SmallVector<Ir> KernelEmitter::product(const Operand& a, const Operand& b, std::
       for (std::size_t j = 0; j <= both; ++j) t_.isa.multiply(t_, mi, left[both - j], right[j], c);
     for (auto [reg, x] : llvm::zip(registers, c)) sums[static_cast<std::size_t>(reg)] = x;
   };
-  const int at_once = b.registers.empty() ? std::max(1, t_.isa.fragments_per_load(mi, FreeOperand::b)) : 1;
+  const int at_once =
+      b.registers.empty() ? std::max(1, t_.isa.fragments_per_load(mi, FreeOperand::b, b.copy.transposed)) : 1;
   for (std::int64_t k = 0; k < terms; k += mi.k) {
     const int term = static_cast<int>(k);
     std::vector<Parts> left;

@@ -174,13 +174,14 @@ Copy KernelEmitter::reserve(std::int64_t rows, std::int64_t columns, llvm::Type*
   return c;
 }
 
-Copy KernelEmitter::copy(mlir::Value v) {
+Copy KernelEmitter::copy(mlir::Value v, std::optional<bool> transposed) {
   if (!held_[v].copies.empty()) return held_[v].copies.front();
   if (auto t = v.getDefiningOp<TransposeOp>(); t && held_[v].forms.empty()) return copy(t.getX()).flipped();
   Registers source = any(v);
   if (!failure_.empty()) return {};
   // Neighbouring registers become one wide store where they are neighbours in memory too.
-  Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v), pack_of(source.layout) == Pack::rows);
+  Copy c =
+      reserve(extents(v)[0], extents(v)[1], element_type(v), transposed.value_or(pack_of(source.layout) == Pack::rows));
   writes(c);
   store(source, c, extents(v)[0], extents(v)[1]);
   define(v, c);

@@ -33,99 +33,126 @@ void KernelEmitter::substitute(const Copy& factor, const Copy& x, std::int64_t r
   });
 }
 
-/// A square of a copy: rows and columns from `row` and `column` on.
-static Copy block_of(const Copy& c, std::int64_t row, std::int64_t column) {
-  Copy out = c;
-  if (c.transposed) std::swap(row, column);
-  out.region.begin += row * c.pitch + column * bytes_of(c.element);
-  return out;
-}
-
-// Diagonal blocks of 16 first, all at once: a thread owns a column of one. Two inverses side by side are then merged by
-// products: the block below them is -T22 A21 T11. `x` is zero above the diagonal blocks.
-void KernelEmitter::invert(const Copy& factor, const Copy& x, std::int64_t rows) {
-  accesses({factor}, {x});
+// A thread owns a column of a diagonal block: row by row, what is known of the column is taken from the rows below.
+void KernelEmitter::invert_diagonal(const Copy& factor, const Copy& x, std::int64_t rows) {
   t_.spread(rows, [&](Ir column) {
     Ir local = t_.rem(column, 16), first = b_.CreateSub(column, local);
-    SmallVector<Ir> sums;
-    for (int i = 0; i < 16; ++i) {
-      Ir sum = b_.CreateSelect(b_.CreateICmpEQ(local, t_.i32(i)), t_.f32(1), t_.f32(0));
-      for (int j = 0; j < i; ++j)
-        sum = t_.fma(element(factor, first, first, {i, j}), b_.CreateFNeg(sums[static_cast<std::size_t>(j)]), sum);
-      sums.push_back(sum);
-      set_element(x, first, column, sum, {i, 0});
+    SmallVector<Ir, 16> sums;
+    for (int i = 0; i < 16; ++i)
+      sums.push_back(b_.CreateSelect(b_.CreateICmpEQ(local, t_.i32(i)), t_.f32(1), t_.f32(0)));
+    for (int j = 0; j < 15; ++j) {
+      SmallVector<Ir, 16> below;
+      for (int i = j + 1; i < 16; ++i) below.push_back(element(factor, first, first, {i, j}));
+      Ir minus = b_.CreateFNeg(sums[static_cast<std::size_t>(j)]);
+      for (auto [k, a] : llvm::enumerate(below)) {
+        Ir& sum = sums[static_cast<std::size_t>(j) + 1 + k];
+        sum = t_.fma(a, minus, sum);
+      }
     }
+    for (int i = 0; i < 16; ++i) set_element(x, first, column, sums[static_cast<std::size_t>(i)], {i, 0});
   });
-  auto operand = [](const Copy& c) {
-    Operand o;
-    o.copy = c;
-    o.element = c.element;
-    return o;
+}
+
+// Two inverses of `size` rows side by side: the square below them is -T22 A21 T11. A warp has a block of 16 x 16 of it;
+// what it has of the first product is an operand of the second one in the registers where it is. Blocks of zeros in T22
+// and T11 are left out.
+void KernelEmitter::merge_inverses(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t size) {
+  const std::int64_t blocks = size / 16, warps = t_.threads / t_.lanes;
+  std::int64_t units = 0;
+  for (std::int64_t at = 0; at + size < rows; at += 2 * size) units += std::min(size, rows - at - size) / 16 * blocks;
+  accesses({factor, x}, {x});
+  const Layout& fragment = target_.products.front().instruction.c;
+  const Layout block = fragment.repeated({{Axis::columns, 16 / fragment.shape().column, Carrier::registers},
+                                          {Axis::rows, 16 / fragment.shape().row, Carrier::registers}});
+  const SmallVector<Ir> zero(static_cast<std::size_t>(block.registers()), t_.f32(0));
+  auto stored = [](const Copy& c) { return Operand{c, {}, {}, c.element}; };
+  auto made = [&](ArrayRef<Ir> sums) { return Operand{{}, SmallVector<Ir>(sums), block, b_.getFloatTy()}; };
+  const PlaceIr origin{t_.i32(0), t_.i32(0)};
+  using Body = llvm::function_ref<SmallVector<Ir>(Ir, ArrayRef<Ir>)>;
+  auto each_block = [&](Ir low, Ir high, Body add) {
+    return blocks == 1 ? add(t_.i32(0), zero) : t_.loop(low, high, 1, zero, add);
   };
-  for (std::int64_t size = 16; size < rows; size *= 2) {
-    struct Pair {
-      std::int64_t at, height;
-      Copy between;
+  auto unit = [&](Ir number) {
+    Ir in_pair = t_.rem(number, blocks * blocks), top = t_.mul(t_.div(number, blocks * blocks), 2 * size),
+       below = t_.add(top, size), i = t_.div(in_pair, blocks), j = t_.rem(in_pair, blocks),
+       row = t_.add(below, t_.mul(i, 16)), column = t_.add(top, t_.mul(j, 16));
+    auto multiply = [&](const Operand& a, PlaceIr a_at, const Operand& b, PlaceIr b_at, ArrayRef<Ir> sums) {
+      return product_of_warp(a, a_at, b, b_at, 16, block, sums);
     };
-    std::vector<Pair> pairs;
-    for (std::int64_t at = 0; at + size < rows; at += 2 * size) {
-      const std::int64_t height = std::min(size, rows - at - size);
-      pairs.push_back({at, height, reserve(height, size, b_.getFloatTy())});
-    }
-    for (const Pair& p : pairs) {
-      Layout layout = accumulators(p.height, size);
-      SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
-      Registers sums{
-          layout, product(operand(block_of(factor, p.at + size, p.at)), block_of(x, p.at, p.at), size, layout, zero)};
-      writes(p.between);
-      store(sums, p.between, p.height, size);
-    }
-    for (const Pair& p : pairs) {
-      Layout layout = accumulators(p.height, size);
-      SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
-      const Copy corner = block_of(x, p.at + size, p.at + size), below = block_of(x, p.at + size, p.at);
-      SmallVector<Ir> sums = product(operand(corner), p.between, p.height, layout, zero);
-      writes(below);
-      auto put = [&] {
-        for (int r = 0; r < layout.registers(); ++r) {
-          const PlaceIr at = t_.place(layout);
-          set_element(below, at.row, at.column, b_.CreateFNeg(sums[static_cast<std::size_t>(r)]), layout.at(r, 0, 0));
-        }
-      };
-      if (Ir first = t_.is_first_replica(layout))
-        t_.when(first, put);
-      else
-        put();
-    }
-    for (const Pair& p : pairs) scratch_.release(p.between.region);
-  }
+    // Block k of T22's columns and A21's rows is 0 ... i, of A21's columns and T11's rows j ... blocks - 1.
+    auto upper = [&](Ir k) { return t_.add(top, t_.mul(k, 16)); };
+    auto lower = [&](Ir k) { return t_.add(below, t_.mul(k, 16)); };
+    auto over_t22 = [&](Body add) { return each_block(t_.i32(0), t_.add(i, 1), add); };
+    auto over_t11 = [&](Body add) { return each_block(j, t_.i32(blocks), add); };
+    SmallVector<Ir> sums;
+    if (target_.free_operand == FreeOperand::a)
+      sums = over_t11([&](Ir middle, ArrayRef<Ir> out) {
+        SmallVector<Ir> first = over_t22([&](Ir k, ArrayRef<Ir> inner) {
+          return multiply(stored(x), {row, lower(k)}, stored(factor), {lower(k), upper(middle)}, inner);
+        });
+        return multiply(made(first), origin, stored(x), {upper(middle), column}, out);
+      });
+    else
+      sums = over_t22([&](Ir middle, ArrayRef<Ir> out) {
+        SmallVector<Ir> first = over_t11([&](Ir k, ArrayRef<Ir> inner) {
+          return multiply(stored(factor), {lower(middle), upper(k)}, stored(x), {upper(k), column}, inner);
+        });
+        return multiply(stored(x), {row, lower(middle)}, made(first), origin, out);
+      });
+    const PlaceIr lane{t_.add(row, t_.place_of_lane(fragment, Axis::rows)),
+                       t_.add(column, t_.place_of_lane(fragment, Axis::columns))};
+    for (int r = 0; r < block.registers(); ++r)
+      set_element(x, lane.row, lane.column, b_.CreateFNeg(sums[static_cast<std::size_t>(r)]), block.at(r, 0, 0));
+  };
+  if (units <= warps)
+    t_.when(b_.CreateICmpSLT(t_.warp, t_.i32(units)), [&] { unit(t_.warp); });
+  else
+    t_.loop(t_.warp, t_.i32(units), warps, unit);
+}
+
+// Diagonal blocks of 16 first, all at once, and zeros above them; then two neighbours at a time become one.
+void KernelEmitter::invert(const Copy& factor, const Copy& x, std::int64_t rows) {
+  accesses({factor}, {x});
+  invert_diagonal(factor, x, rows);
+  const std::int64_t pieces = rows / 4;
+  t_.spread(rows * pieces, [&](Ir e) {
+    Ir row = t_.div(e, pieces), column = t_.mul(t_.rem(e, pieces), 4);
+    t_.when(b_.CreateICmpSLT(t_.div(row, 16), t_.div(column, 16)), [&] {
+      auto* four = llvm::FixedVectorType::get(b_.getFloatTy(), 4);
+      b_.CreateAlignedStore(llvm::Constant::getNullValue(four), pointer(x, row, column), llvm::Align(16));
+    });
+  });
+  for (std::int64_t size = 16; size < rows; size *= 2) merge_inverses(factor, x, rows, size);
 }
 
 void KernelEmitter::emit_triangular(mlir::Operation* op) {
-  mlir::Value v = op->getResult(0);
+  mlir::Value v = op->getResult(0), a = op->getOperand(0);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
-  Copy factor = copy(op->getOperand(0));
-  if (!failure_.empty()) return;
   if (auto solve = mlir::dyn_cast<SolveUnitLowerOp>(op)) {
-    Copy x = fresh_copy(solve.getB());
+    Copy factor = copy(a), x = fresh_copy(solve.getB());
     if (!failure_.empty()) return;
     substitute(factor, x, rows, columns);
     return define(v, x);
   }
-  const bool blocks = rows % 16 == 0;
-  // The identity is the right-hand side of an inverse; merged blocks start from zero.
+  if (rows % 16 == 0) {
+    // Columns of the factor are read four rows at a time, and it is a right operand.
+    Copy factor = copy(a, true);
+    if (!failure_.empty()) return;
+    Copy x = reserve(rows, columns, b_.getFloatTy());
+    invert(factor, x, rows);
+    return define(v, x);
+  }
+  Copy factor = copy(a);
+  if (!failure_.empty()) return;
+  // The identity is the right-hand side.
   Copy x = reserve(rows, columns, b_.getFloatTy());
   writes(x);
   t_.spread(x.rows * x.columns, [&](Ir e) {
     Ir row = t_.div(e, x.columns), column = t_.rem(e, x.columns);
-    Ir one = blocks ? static_cast<Ir>(b_.getFalse())
-                    : b_.CreateAnd(b_.CreateICmpEQ(row, column), b_.CreateICmpSLT(row, t_.i32(rows)));
+    Ir one = b_.CreateAnd(b_.CreateICmpEQ(row, column), b_.CreateICmpSLT(row, t_.i32(rows)));
     set_element(x, row, column, b_.CreateSelect(one, t_.f32(1), t_.f32(0)));
   });
-  if (blocks)
-    invert(factor, x, rows);
-  else
-    substitute(factor, x, rows, columns);
+  substitute(factor, x, rows, columns);
   define(v, x);
 }
 
