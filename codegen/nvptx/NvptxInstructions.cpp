@@ -68,7 +68,7 @@ simt::Fragment NvptxInstructions::pack(const Thread& t, const Matrix& mi, ArrayR
 // and in their own order.
 int NvptxInstructions::fragments_per_load(const Matrix& mi, FreeOperand side, bool transposed) const {
   const bool left = side == FreeOperand::a;
-  if (mi.operand == Operand::tf32 && (left == transposed || &mi != &mma_m16n8k8_tf32())) return 0;
+  if (mi.operand == Operand::tf32 && (left == transposed || !(mi.a == mma_m16n8k8_tf32().a))) return 0;
   return left ? 1 : 2;
 }
 

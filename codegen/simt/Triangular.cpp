@@ -53,7 +53,7 @@ void KernelEmitter::invert_diagonal(const Copy& factor, const Copy& x, std::int6
   });
 }
 
-// Two inverses of `size` rows side by side: the square below them is -T22 A21 T11. A warp has a block of 16 x 16 of it;
+// Two inverses of `size` rows side by side: the square below them is -T22 A21 T11. A warp has a block of 16 × 16 of it;
 // what it has of the first product is an operand of the second one in the registers where it is. Blocks of zeros in T22
 // and T11 are left out.
 void KernelEmitter::merge_inverses(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t size) {

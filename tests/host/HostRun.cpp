@@ -162,6 +162,9 @@ private:
         const auto& borders = data_.indices.at("cu_seqlens");
         chunks_ = 0;
         for (std::size_t n = 1; n < borders.size(); ++n) chunks_ += (borders[n] - borders[n - 1] + chunk_ - 1) / chunk_;
+        // On a device chunk i of sequence n has the number cu_seqlens[n] / C + n + i.
+        if (artifact_.target.starts_with("emulated:"))
+          chunks_ = borders.back() / chunk_ + static_cast<std::int64_t>(borders.size()) - 1;
         add("cu_seqlens", s.getBits() == 64 ? ElementType::i64 : ElementType::i32,
             {static_cast<std::int64_t>(borders.size())}, 0, borders);
         continue;
