@@ -2,6 +2,7 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
+#include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/passes/Canonicalize.h"
 #include "compiler/passes/Cut.h"
@@ -17,13 +18,15 @@ const std::vector<PassEntry>& passes() {
       {"reassociate-dots", "dots with an updated state read the state as it was", reassociate_dots},
       {"solve-instead-of-inverse", "an inverse used once becomes a triangular solve", solve_instead_of_inverse},
       {"cut-prepare", "what depends on no carry leaves the serial kernel",
-       [](mlir::ModuleOp module) { return cut(module, {.finish = false}); }},
+       [](mlir::ModuleOp module) { return cut(module, {.finish = false, .serial_weight = 4}); }},
       {"cut", "what only outputs need leaves the serial kernel as well",
        [](mlir::ModuleOp module) { return cut(module, {.finish = true}); }},
       {"scan-to-kernels", "each scan becomes one fused kernel", scan_to_kernels},
       {"slice-columns", "columns of a state are shared out among blocks of a GPU", simt::slice_columns},
       {"orient", "products one way round or the other, so that accumulators are operands where they are", simt::orient},
-      {"move-scales", "factors of the terms of a product beside the operand that is computed", simt::move_scales},
+      {"sink-transposes", "casts before transposes, so that one tile in shared memory serves both",
+       simt::sink_transposes},
+      {"move-scales", "factors of a product's operands where they cost nothing", simt::move_scales},
       {"assign-layouts", "which register, lane and warp holds which element of a tile", simt::assign_layouts},
       {"verify-layouts", "the rules that layouts keep", simt::verify_layouts},
   };
@@ -62,8 +65,8 @@ mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view targ
   module->setAttr("tile.target", builder.getStringAttr(target));
   module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(columns));
   return run(module,
-             {"slice-columns", "orient", "tile-canonicalize", "move-scales", "tile-canonicalize", "assign-layouts",
-              "verify-layouts"},
+             {"slice-columns", "sink-transposes", "tile-canonicalize", "orient", "sink-transposes", "tile-canonicalize",
+              "move-scales", "tile-canonicalize", "assign-layouts", "verify-layouts"},
              options);
 }
 

@@ -34,7 +34,10 @@ simt::Ir NvptxInstructions::exp2(const Thread& t, Ir x) const {
 }
 
 void NvptxInstructions::start_copy(const Thread& t, Ir shared, Ir global, Ir bytes) const {
-  t.call(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {shared, global, bytes});
+  if (auto* whole = llvm::dyn_cast<llvm::ConstantInt>(bytes); whole && whole->equalsInt(16))
+    t.call(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, {}, {shared, global});
+  else
+    t.call(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {shared, global, bytes});
 }
 void NvptxInstructions::wait_copies(const Thread& t) const { t.call(llvm::Intrinsic::nvvm_cp_async_wait_all, {}, {}); }
 

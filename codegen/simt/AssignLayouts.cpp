@@ -57,6 +57,13 @@ Layout Choice::accumulators(std::int64_t rows, std::int64_t columns) const {
                         {Axis::none, warps_ / (down * across), Carrier::warps}});
 }
 
+bool Choice::accumulator_is_operand(std::int64_t rows, std::int64_t columns) const {
+  const MatrixInstruction& mi = target_.products.front().instruction;
+  const int most = std::min(warps_, most_warps_);
+  return target_.free_operand == FreeOperand::b ? power_in(pieces(columns, std::max(mi.n, 16)), most) == warps_
+                                                : power_in(pieces(rows, mi.m), most) == warps_;
+}
+
 Layout Choice::staged(std::int64_t rows, std::int64_t columns, int element_bytes, bool by_rows) const {
   if (by_rows) return staged(columns, rows, element_bytes, false).transposed();
   return blocked(static_cast<int>(rows), static_cast<int>(columns), target_.vector_bytes / element_bytes, target_.lanes,
@@ -75,7 +82,8 @@ int threads_for(KernelOp kernel, const Target& target) {
   // A state that a loop carries is at home in registers; where there is none, several wide tiles are alive at a time.
   bool carries = false;
   kernel.walk([&](scf::ForOp loop) { carries |= loop.getNumRegionIterArgs() != 0; });
-  int threads = 4 * target.lanes, registers = carries ? 64 : 32;
+  int threads = 4 * target.lanes;
+  const int registers = carries ? 64 : 32;
   while (threads < 16 * target.lanes && most / threads > registers) threads *= 2;
   return threads;
 }

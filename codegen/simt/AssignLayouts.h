@@ -28,6 +28,10 @@ public:
   /// fit its widest access.
   Layout staged(std::int64_t rows, std::int64_t columns, int element_bytes, bool by_rows) const;
 
+  /// Whether each warp has all terms of what it adds to a result of that size, where an accumulator is the free
+  /// operand: not where warps share the rows (or columns) that they have of it.
+  bool accumulator_is_operand(std::int64_t rows, std::int64_t columns) const;
+
 private:
   static constexpr int most_warps_ = 4;
   const Target& target_;

@@ -329,16 +329,29 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   Ir low = indices_.lookup(loop.getLowerBound()), high = indices_.lookup(loop.getUpperBound());
   std::int64_t stride = step->getSExtValue();
   find_stages(loop);
-  const SmallVector<mlir::Operation*> loads = stages_.loads;
-  const bool ahead = !loads.empty();
+  const SmallVector<mlir::Operation*> loads = stages_.loads, vectors = stages_.vectors;
+  const bool ahead = !loads.empty() || !vectors.empty();
+  // Behind the carried tiles: the registers of vectors, the number of the stage.
+  const std::size_t tiles = init.size();
+  auto start = [&](Ir at, Ir stage) {
+    return t_.choose(
+        b_.CreateICmpSLT(at, high), [&] { return start_stages(loop, at, stage); },
+        [&] {
+          SmallVector<Ir> none;
+          for (mlir::Operation* op : vectors)
+            none.append(static_cast<std::size_t>(layout_of(op->getResult(0)).registers()),
+                        llvm::Constant::getNullValue(element_type(op->getResult(0))));
+          return none;
+        });
+  };
   if (ahead) {
     SmallVector<Copy> stages;
     for (mlir::Operation* op : loads) stages.push_back(ahead_[op]);
     accesses({}, stages);
-    t_.when(b_.CreateICmpSLT(low, high), [&] { start_stages(loop, low, t_.i32(0)); });
+    init.append(start(low, t_.i32(0)));
     init.push_back(t_.i32(0));
   }
-  Ir next_stage = nullptr;
+  SmallVector<Ir> next_ahead;
   auto bind = [&](mlir::ValueRange values, ArrayRef<Ir> carried) {
     std::size_t at = 0;
     for (auto [v, layout, count] : llvm::zip(values, layouts, counts)) {
@@ -351,14 +364,20 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   };
   auto turn = [&](Ir iv, ArrayRef<Ir> carried) {
     SmallVector<Ir> next;
-    if (ahead) t_.isa.wait_copies(t_);
+    if (!loads.empty()) t_.isa.wait_copies(t_);
     barrier();
     if (ahead) {
       // Behind the barrier nobody reads the other stage any more.
-      Ir following = t_.add(iv, stride), other = b_.CreateXor(carried.back(), t_.i32(1));
-      t_.when(b_.CreateICmpSLT(following, high), [&] { start_stages(loop, following, other); });
+      Ir other = b_.CreateXor(carried.back(), t_.i32(1));
+      next_ahead = start(t_.add(iv, stride), other);
+      next_ahead.push_back(other);
       for (mlir::Operation* op : loads) ahead_[op].stage = t_.mul(carried.back(), stage_bytes(ahead_[op]));
-      next_stage = other;
+      std::size_t at = tiles;
+      for (mlir::Operation* op : vectors) {
+        auto count = static_cast<std::size_t>(layout_of(op->getResult(0)).registers());
+        waiting_[op] = SmallVector<Ir>(carried.slice(at, count));
+        at += count;
+      }
     }
     indices_[loop.getInductionVar()] = iv;
     in_scope([&] {
@@ -373,7 +392,7 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
       }
       release_after(body.getTerminator());
     });
-    if (ahead) next.push_back(next_stage);
+    next.append(next_ahead);
     return failure_.empty() ? next : SmallVector<Ir>(carried);
   };
   SmallVector<Ir> last = t_.loop(low, high, stride, init, turn);
@@ -381,6 +400,7 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   if (ahead) {
     for (mlir::Operation* op : loads) scratch_.release(ahead_[op].region);
     ahead_.clear();
+    waiting_.clear();
   }
   bind(loop.getResults(), last);
 }

@@ -172,12 +172,14 @@ private:
   void store(const Memory&, const Registers&, std::int64_t rows, std::int64_t columns, int vector);
   void emit_columns(tile::ColumnsOp);
   void emit_load(mlir::Operation*);
+  static bool is_by_rows(const Memory&);
+  Registers load_registers(mlir::Operation*, const Memory&);
   bool is_staged(mlir::Operation* load);
   void emit_store(mlir::Operation*);
 
   // Stages.cpp: loads a turn ahead
   void find_stages(mlir::scf::ForOp);
-  void start_stages(mlir::scf::ForOp, Ir turn, Ir stage);
+  SmallVector<Ir> start_stages(mlir::scf::ForOp, Ir turn, Ir stage);
   void start_copy(const Memory&, const Copy& to, std::int64_t rows, std::int64_t columns);
 
   // Elementwise.cpp
@@ -264,9 +266,11 @@ private:
   const bool staged_;
   struct Stages {
     SmallVector<mlir::Operation*> positions, loads;  ///< integer ops that the loads need, in order; and those loads
+    SmallVector<mlir::Operation*> vectors;           ///< loads whose registers wait a turn
   };
-  Stages stages_;                                 ///< of the loop that is emitted
-  llvm::DenseMap<mlir::Operation*, Copy> ahead_;  ///< loads that are under way when their turn begins
+  Stages stages_;                                              ///< of the loop that is emitted
+  llvm::DenseMap<mlir::Operation*, Copy> ahead_;               ///< loads that are under way when their turn begins
+  llvm::DenseMap<mlir::Operation*, SmallVector<Ir>> waiting_;  ///< registers of vectors that came a turn ahead
   std::vector<Added> added_;  ///< forms and copies in order, so that those of a region can be forgotten at its end
 };
 

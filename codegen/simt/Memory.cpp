@@ -244,25 +244,34 @@ bool KernelEmitter::is_staged(mlir::Operation* load) {
   return feeds_product(v) || bytes_of(element_type(v)) == 2;
 }
 
-// What is not staged goes straight into the registers that the rest of the kernel wants it in.
-void KernelEmitter::emit_load(mlir::Operation* op) {
+/// Whether the rows of a tile stand side by side in memory, and not the columns.
+bool KernelEmitter::is_by_rows(const Memory& m) { return m.column_stride && !m.row_stride && !m.row_limit; }
+
+Registers KernelEmitter::load_registers(mlir::Operation* op, const Memory& m) {
   mlir::Value v = op->getResult(0);
-  if (v.use_empty()) return;
-  if (auto it = ahead_.find(op); it != ahead_.end()) return define(v, it->second);
-  Memory m = memory_of(op);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   int bytes = bytes_of(m.element);
-  bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
+  bool by_rows = is_by_rows(m);
   Layout layout = layout_of(v);
   bool staged = is_staged(op);
   if (staged) layout = choice_.staged(rows, columns, bytes, by_rows);
   bool wide = !m.column_stride || by_rows;
   int vector = wide ? wide_access(layout, by_rows, bytes, by_rows ? rows : columns) : 1;
-  Registers loaded{layout, load(m, layout, rows, columns, vector)};
-  if (!staged) return define(v, layout, loaded.values);
-  Copy c = reserve(rows, columns, m.element, by_rows);
+  return {layout, load(m, layout, rows, columns, vector)};
+}
+
+// What is not staged goes straight into the registers that the rest of the kernel wants it in.
+void KernelEmitter::emit_load(mlir::Operation* op) {
+  mlir::Value v = op->getResult(0);
+  if (v.use_empty()) return;
+  if (auto it = ahead_.find(op); it != ahead_.end()) return define(v, it->second);
+  if (auto it = waiting_.find(op); it != waiting_.end()) return define(v, layout_of(v), it->second);
+  Memory m = memory_of(op);
+  Registers loaded = load_registers(op, m);
+  if (!is_staged(op)) return define(v, loaded.layout, loaded.values);
+  Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v), is_by_rows(m));
   writes(c);
-  store(loaded, c, rows, columns);
+  store(loaded, c, extents(v)[0], extents(v)[1]);
   define(v, c);
 }
 
@@ -275,7 +284,7 @@ void KernelEmitter::emit_store(mlir::Operation* op) {
   if (mlir::isa<StoreOp>(op) && !mlir::isa_and_nonnull<StoreOp>(op->getPrevNode())) barrier();
   Memory m = memory_of(op);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
-  bool by_rows = m.column_stride && !m.row_stride && !m.row_limit;
+  bool by_rows = is_by_rows(m);
   bool wide = !m.column_stride || by_rows;
   int bytes = bytes_of(m.element);
   int vector = wide ? wide_access(from.layout, by_rows, bytes, by_rows ? rows : columns) : 1;

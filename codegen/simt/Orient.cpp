@@ -1,4 +1,5 @@
 #include "codegen/simt/Orient.h"
+#include "codegen/simt/AssignLayouts.h"
 #include "codegen/Targets.h"
 #include "dialect/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,7 +129,8 @@ private:
 /// What a choice costs in bytes through shared memory.
 class Costs {
 public:
-  Costs(KernelOp kernel, const Groups& groups, FreeOperand free) : groups_(groups), free_(free) {
+  Costs(KernelOp kernel, const Groups& groups, const Target& target)
+      : groups_(groups), free_(target.free_operand), layouts_(target, threads_for(kernel, target)) {
     kernel.walk([&](Operation* op) { terms_.push_back({op, weight_of(op)}); });
   }
 
@@ -149,6 +151,9 @@ private:
       bool turn = is_turned(dot.getTile(), turned);
       // The operand that may be an accumulator, and the way round it must be held for that.
       Value candidate = (free_ == FreeOperand::a) != turn ? dot.getA() : dot.getB();
+      if (auto result = matrix_type(dot.getTile());
+          result && !layouts_.accumulator_is_operand(result.getDimSize(turn), result.getDimSize(!turn)))
+        candidate = {};
       std::int64_t sum = 0;
       for (Value v : {dot.getA(), dot.getB()}) {
         if (is_staged(v) || (v == candidate && is_turned(v, turned) == turn)) continue;
@@ -181,6 +186,7 @@ private:
 
   const Groups& groups_;
   FreeOperand free_;
+  Choice layouts_;
   std::vector<std::pair<Operation*, std::int64_t>> terms_;
 };
 
@@ -353,7 +359,7 @@ LogicalResult orient(ModuleOp module) {
   if (target->free_operand == FreeOperand::none) return success();
   module.walk([&](KernelOp kernel) {
     Groups groups(kernel);
-    Costs costs(kernel, groups, target->free_operand);
+    Costs costs(kernel, groups, *target);
     Turner(costs, cheapest(costs, groups.count(), of_products(kernel, groups))).run(kernel);
   });
   return success();

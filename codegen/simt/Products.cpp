@@ -201,16 +201,28 @@ SmallVector<Ir> KernelEmitter::product_of_warp(const Operand& a, PlaceIr a_at, c
   };
   const int at_once =
       b.registers.empty() ? std::max(1, t_.isa.fragments_per_load(mi, FreeOperand::b, b.copy.transposed)) : 1;
-  for (std::int64_t k = 0; k < terms; k += mi.k) {
+  struct Terms {
+    std::vector<Parts> left, right;  ///< of each of `rows`, each of `columns`
+  };
+  auto fetch = [&](std::int64_t k) {
     const int term = static_cast<int>(k);
-    std::vector<Parts> left;
-    for (int m : rows) left.push_back(fragments(a, FreeOperand::a, {m, term}, 1).front());
-    for (std::size_t n = 0; n < columns.size(); n += static_cast<std::size_t>(at_once)) {
-      const SmallVector<Parts, 2> right = fragments(b, FreeOperand::b, {term, columns[n]}, at_once);
-      for (std::size_t m = 0; m < rows.size(); ++m)
-        for (std::size_t side = 0; side < right.size(); ++side)
-          multiply(rows[m], columns[n + side], left[m], right[side]);
-    }
+    Terms out;
+    for (int m : rows) out.left.push_back(fragments(a, FreeOperand::a, {m, term}, 1).front());
+    for (std::size_t n = 0; n < columns.size(); n += static_cast<std::size_t>(at_once))
+      for (Parts& parts : fragments(b, FreeOperand::b, {term, columns[n]}, at_once))
+        out.right.push_back(std::move(parts));
+    return out;
+  };
+  // The next terms come from shared memory while these are multiplied, where there are registers for both.
+  const bool early = way.parts == 1 && rows.size() * 4 + columns.size() * 2 <= 32;
+  Terms now = fetch(0);
+  for (std::int64_t k = 0; k < terms; k += mi.k) {
+    const bool more = k + mi.k < terms;
+    Terms next;
+    if (more && early) next = fetch(k + mi.k);
+    for (std::size_t n = 0; n < columns.size(); ++n)
+      for (std::size_t m = 0; m < rows.size(); ++m) multiply(rows[m], columns[n], now.left[m], now.right[n]);
+    if (more) now = early ? std::move(next) : fetch(k + mi.k);
   }
   return sums;
 }

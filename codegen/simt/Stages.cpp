@@ -1,5 +1,5 @@
 // Loads a turn ahead: tiles that a loop reads are copied into one of two stages of shared memory while the turn before
-// works on the other.
+// works on the other; vectors wait in registers.
 #include "codegen/simt/Instructions.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,20 +25,38 @@ static bool positions_of(mlir::Value v, mlir::scf::ForOp loop, llvm::SetVector<m
   return true;
 }
 
+static mlir::Value whole_view(mlir::Value view) {
+  while (auto columns = view.getDefiningOp<ColumnsOp>()) view = columns.getView();
+  return view;
+}
+
 /// Fills `stages_` and reserves their memory.
 void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
   stages_ = {};
-  if (!staged_ || !ahead_.empty()) return;
+  if (!ahead_.empty()) return;
+  // Registers of a vector that waits a turn are not there for anything else.
+  constexpr int most_waiting = 4;
   llvm::SetVector<mlir::Operation*> positions;
+  llvm::DenseSet<mlir::Value> written;  // what a turn writes the next one may read
+  loop.walk([&](mlir::Operation* op) {
+    if (mlir::isa<StoreOp, StoreRowsOp>(op)) written.insert(whole_view(op->getOperand(1)));
+  });
   for (mlir::Operation& op : *loop.getBody()) {
-    if (!mlir::isa<LoadOp, LoadRowsOp>(op) || op.getResult(0).use_empty() || !is_staged(&op)) continue;
+    if (!mlir::isa<LoadOp, LoadRowsOp>(op) || op.getResult(0).use_empty()) continue;
+    if (written.contains(whole_view(op.getOperand(0)))) continue;
     mlir::Value v = op.getResult(0);
+    bool tile = staged_ && is_staged(&op), vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
     auto view = mlir::cast<ViewType>(op.getOperand(0).getType());
     // Whole pieces of 16 bytes, and nothing to pad.
-    bool whole = extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
+    tile = tile && extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
     llvm::SetVector<mlir::Operation*> own;
-    if (!whole || !llvm::all_of(op.getOperands(), [&](mlir::Value x) { return positions_of(x, loop, own); })) continue;
+    if (!(tile || vector) || !llvm::all_of(op.getOperands(), [&](mlir::Value x) { return positions_of(x, loop, own); }))
+      continue;
     positions.insert(own.begin(), own.end());
+    if (vector) {
+      stages_.vectors.push_back(&op);
+      continue;
+    }
     stages_.loads.push_back(&op);
     Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v));
     scratch_.release(c.region);
@@ -50,16 +68,20 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
     if (positions.contains(&op)) stages_.positions.push_back(&op);
 }
 
-/// Starts the loads of the turn that begins at `turn`.
-void KernelEmitter::start_stages(mlir::scf::ForOp loop, Ir turn, Ir stage) {
+/// Starts the loads of the turn that begins at `turn`; the registers of its vectors.
+SmallVector<Ir> KernelEmitter::start_stages(mlir::scf::ForOp loop, Ir turn, Ir stage) {
   indices_[loop.getInductionVar()] = turn;
   for (mlir::Operation* op : stages_.positions) (void)emit_index(op);
+  // Vectors first: a load that waits behind the copies holds its warp.
+  SmallVector<Ir> waiting;
+  for (mlir::Operation* op : stages_.vectors) waiting.append(load_registers(op, memory_of(op)).values);
   for (mlir::Operation* op : stages_.loads) {
     Copy to = ahead_[op];
     to.stage = t_.mul(stage, stage_bytes(to));
     mlir::Value v = op->getResult(0);
     start_copy(memory_of(op), to, extents(v)[0], extents(v)[1]);
   }
+  return waiting;
 }
 
 // Rows that do not exist are filled with zeros by copies of no bytes.
@@ -88,6 +110,18 @@ void KernelEmitter::start_copy(const Memory& m, const Copy& to, std::int64_t row
         piece();
     }
   };
+  // Rows that all exist, a fixed distance apart for one thread.
+  const std::int64_t apart = t_.threads / pieces;
+  const bool evenly = t_.threads % pieces == 0 && rows % apart == 0 && m.rate == 1;
+  auto whole = [&] {
+    Ir row = t_.div(t_.tid, pieces), column = t_.mul(t_.rem(t_.tid, pieces), 16 / bytes);
+    Ir source = address(m, {row, column});
+    Ir step = t_.mul(m.row_stride ? m.row_stride : t_.i64(1), (m.reversed ? -apart : apart) * bytes);
+    for (std::int64_t at = 0; at < rows; at += apart) {
+      t_.isa.start_copy(t_, pointer(to, row, column, {static_cast<int>(at), 0}), source, t_.i32(16));
+      source = t_.at(source, step);
+    }
+  };
   auto plain = [&] {
     t_.spread(rows * columns, [&](Ir e) {
       Ir row = t_.div(e, columns), column = t_.rem(e, columns), valid = exists(row);
@@ -100,16 +134,24 @@ void KernelEmitter::start_copy(const Memory& m, const Copy& to, std::int64_t row
       set_element(to, row, column, x);
     });
   };
-  t_.choose(
-      m.aligned,
-      [&] {
-        asynchronous();
-        return SmallVector<Ir>();
-      },
-      [&] {
-        plain();
-        return SmallVector<Ir>();
-      });
+  auto either = [&](Ir condition, auto then, auto otherwise) {
+    t_.choose(
+        condition,
+        [&] {
+          then();
+          return SmallVector<Ir>();
+        },
+        [&] {
+          otherwise();
+          return SmallVector<Ir>();
+        });
+  };
+  auto masked = [&] { either(m.aligned, asynchronous, plain); };
+  if (!evenly) return masked();
+  Ir easy = m.aligned;
+  if (m.exists) easy = b_.CreateAnd(easy, m.exists);
+  if (Ir full = all_rows_exist(m, rows)) easy = b_.CreateAnd(easy, full);
+  either(easy, whole, masked);
 }
 
 }  // namespace latile::simt

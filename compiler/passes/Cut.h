@@ -9,6 +9,9 @@ struct CutOptions {
   bool finish = false;
   /// Products that cost as much time as moving one byte; decides what is stored and what is computed twice.
   double flops_per_byte = 200;
+  /// What work in the serial kernel costs against the same work spread over all chunks. On a GPU a serial kernel has
+  /// one block for each head and slice of columns: it repeats the work for each slice, and the others wait for it.
+  int serial_weight = 1;
 };
 
 /// Cuts each scan with chunks of more than one row by what depends on its carries:

@@ -115,10 +115,11 @@ private:
     // Memory holds tiles of floats: no bounds of a loop, no outcome of a comparison.
     auto tile = dyn_cast<RankedTensorType>(result.getType());
     bool can_store = tile && isa<FloatType>(tile.getElementType()) && (free || is_in_serial(op));
+    int64_t weight = options_.finish ? 1 : options_.serial_weight;
     int again = graph_.add_node();
     if (can_store) choices_.emplace_back(result, again);
     graph_.add_edge(needed(result), again, can_store ? 2 * bytes(result) : MinCut::unbounded);
-    graph_.add_edge(again, MinCut::sink, can_store ? work(op, options_.flops_per_byte) : 0);
+    graph_.add_edge(again, MinCut::sink, can_store ? weight * work(op, options_.flops_per_byte) : 0);
     for (Value read : values_read(op)) graph_.add_edge(again, needed(read), MinCut::unbounded);
   }
 

@@ -2,6 +2,7 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
+#include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/Emit.h"
 #include "compiler/passes/Canonicalize.h"
@@ -53,9 +54,12 @@ Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target
   };
   done.sliced = slice_all(*module);
   same("slice-columns");
+  REQUIRE(mlir::succeeded(simt::sink_transposes(*module)));
+  same("sink-transposes");
   mlir::OwningOpRef<mlir::ModuleOp> sliced(module->clone());
   REQUIRE(mlir::succeeded(simt::orient(*module)));
   same("orient");
+  REQUIRE(mlir::succeeded(simt::sink_transposes(*module)));
   REQUIRE(mlir::succeeded(canonicalize(*module)));
   same("tile-canonicalize");
   done.turned = products_turned(*sliced, *module);
@@ -72,7 +76,7 @@ mlir::OwningOpRef<mlir::ModuleOp> emit(const std::string& op, std::vector<std::s
   Specialisation s;
   s.op = op;
   s.chunk = 16;
-  s.extents = {{"K", 64}, {"V", 64}};
+  s.extents = {{"K", 64}, {"V", 128}};
   s.head_ratio = 2;
   for (auto& name : tensors)
     s.tensors.push_back(
