@@ -2,6 +2,7 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
+#include "codegen/simt/ScoresFirst.h"
 #include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/passes/Canonicalize.h"
@@ -27,6 +28,7 @@ const std::vector<PassEntry>& passes() {
       {"sink-transposes", "casts before transposes, so that one tile in shared memory serves both",
        simt::sink_transposes},
       {"move-scales", "factors of a product's operands where they cost nothing", simt::move_scales},
+      {"scores-first", "decayed scores side by side, before what they do not need", simt::scores_first},
       {"assign-layouts", "which register, lane and warp holds which element of a tile", simt::assign_layouts},
       {"verify-layouts", "the rules that layouts keep", simt::verify_layouts},
   };
@@ -66,7 +68,7 @@ mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view targ
   module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(columns));
   return run(module,
              {"slice-columns", "sink-transposes", "tile-canonicalize", "orient", "sink-transposes", "tile-canonicalize",
-              "move-scales", "tile-canonicalize", "assign-layouts", "verify-layouts"},
+              "move-scales", "scores-first", "tile-canonicalize", "assign-layouts", "verify-layouts"},
              options);
 }
 

@@ -1,7 +1,6 @@
-// Products with a decay for each column of the gate. Between blocks of 16 rows a product of tiles scaled to the first
-// row of the block of results, by exponentials of at most 1; inside a block exact: down a column of scores the decayed
-// key shrinks by the same factors for every column, so that an element of the gate costs one exponential.
-#include "codegen/simt/KernelEmitter.h"
+// Products with a decay for each column of the gate: which way they take, and how those are emitted that are no scores
+// of blocks (DecayedScores.h).
+#include "codegen/simt/DecayedScores.h"
 
 namespace latile::simt {
 
@@ -13,105 +12,51 @@ llvm::Type* KernelEmitter::operand_type(std::optional<mlir::Type> wanted) {
   return wanted && wanted->isF16() ? b_.getHalfTy() : b_.getFloatTy();
 }
 
-void KernelEmitter::scores_of_blocks(DecayedScoresOp op, ArrayRef<Copy> operands, const Copy& to) {
-  const auto &q = operands[0], k = operands[1], gr = operands[2], gc = operands[3];
-  std::int64_t rows = extents(op.getTile())[0], width = extents(op.getQ())[1];
-  // Row i holds exp2(Gr_i - Gr_(i-1)), what a row loses to the one above it.
-  Copy steps = reserve(rows, width, b_.getFloatTy());
-  accesses({gr}, {steps});
-  t_.spread(rows * width, [&](Ir e) {
-    Ir row = t_.div(e, width), d = t_.rem(e, width);
-    Ir above = b_.CreateSelect(b_.CreateICmpSGT(row, t_.i32(0)), t_.add(row, -1), t_.i32(0));
-    set_element(steps, row, d, t_.exp2(b_.CreateFSub(element(gr, row, d), element(gr, above, d))));
-  });
-  // Eight lanes share the sums of one column of a diagonal block.
-  accesses({q, k, gr, gc, steps}, {to});
-  constexpr int lanes = 8;
-  const bool strict = op.getKind() == MaskKind::Strict;
-  t_.spread(rows * lanes, [&](Ir e) {
-    Ir column = t_.div(e, lanes), part = t_.rem(e, lanes), local = t_.rem(column, 16),
-       first = b_.CreateSub(column, local);
-    // The first row that the mask keeps; where the block has none, its gate is not needed but must be readable.
-    Ir start_row = t_.add(local, strict ? 1 : 0);
-    Ir at = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, t_.add(first, start_row), t_.i32(rows - 1));
-    SmallVector<Ir> sums =
-        t_.loop(part, t_.i32(width), lanes, SmallVector<Ir>(16, t_.f32(0)), [&](Ir d, ArrayRef<Ir> so_far) {
-          Ir gap = b_.CreateFSub(element(gr, at, d), element(gc, column, d));
-          Ir start = b_.CreateFMul(element(k, column, d), t_.exp2(gap)), key = t_.f32(0);
-          SmallVector<Ir> next;
-          for (int i = 0; i < 16; ++i) {
-            Ir row = t_.add(first, i);
-            if (i) key = b_.CreateFMul(key, element(steps, row, d));
-            key = b_.CreateSelect(b_.CreateICmpEQ(start_row, t_.i32(i)), start, key);
-            next.push_back(t_.fma(element(q, row, d), key, so_far[static_cast<std::size_t>(i)]));
-          }
-          return next;
-        });
-    for (Ir& x : sums)
-      for (int mask = 1; mask < lanes; mask *= 2) x = b_.CreateFAdd(x, t_.shuffle_xor(x, mask));
-    t_.when(b_.CreateICmpEQ(part, t_.i32(0)), [&] {
-      for (int i = 0; i < 16; ++i) {
-        Ir keep = kept(op.getKind(), 1, {t_.i32(i), local});
-        set_element(to, t_.add(first, i), column, b_.CreateSelect(keep, sums[static_cast<std::size_t>(i)], t_.f32(0)));
-      }
-    });
-  });
-  scratch_.release(steps.region);
-  llvm::Type* type = operand_type(op.getOperand());
-  for (std::int64_t from = 16; from < rows; from += 16) {
-    Copy left = reserve(16, width, type), right = reserve(width, from, type, true);
-    accesses({q, k, gr, gc}, {left, right});
-    std::int64_t padded = left.columns;
-    auto scaled = [&](std::int64_t count, const Copy& x, const Copy& gate, std::int64_t first, bool rising, auto put) {
-      t_.spread(count * padded, [&](Ir e) {
-        Ir row = t_.div(e, padded), d = t_.rem(e, padded), at = t_.add(row, first);
-        Ir gap = b_.CreateFSub(element(gate, at, d), element(gr, t_.i32(from), d));
-        Ir value = b_.CreateFMul(element(x, at, d), t_.exp2(rising ? b_.CreateFNeg(gap) : gap));
-        // Columns that do not exist hold zeros, in the gates too.
-        put(row, d, t_.convert(value, type));
-      });
-    };
-    scaled(16, q, gr, from, false, [&](Ir row, Ir d, Ir value) { set_element(left, row, d, value); });
-    scaled(from, k, gc, 0, true, [&](Ir row, Ir d, Ir value) { set_element(right, d, row, value); });
-    Layout layout = accumulators(16, from);
-    SmallVector<Ir> zero(static_cast<std::size_t>(layout.registers()), t_.f32(0));
-    Operand a;
-    a.copy = left;
-    a.element = type;
-    SmallVector<Ir> values = product(a, right, width, layout, zero);
-    scratch_.release(left.region);
-    scratch_.release(right.region);
-    writes(to);
-    auto put = [&] {
-      for (int r = 0; r < layout.registers(); ++r) {
-        PlaceIr at = place(layout, r);
-        set_element(to, t_.add(at.row, from), at.column, values[static_cast<std::size_t>(r)]);
-      }
-    };
-    if (Ir first = t_.is_first_replica(layout))
-      t_.when(first, put);
-    else
-      put();
+static bool by_blocks(DecayedScoresOp op) {
+  return op.getKind() != MaskKind::All && op.getStair() == 1 && extents(op.getTile())[0] % 16 == 0 &&
+         extents(op.getQ())[1] > 1;
+}
+
+/// Whether a value is there when `op` is emitted.
+static bool is_before(mlir::Value v, mlir::Operation* op) {
+  mlir::Operation* by = v.getDefiningOp();
+  return !by || by->getBlock() != op->getBlock() || by->isBeforeInBlock(op);
+}
+
+// Scores of one columns' gate whose operands are there are emitted with the first of them.
+void KernelEmitter::scores_of_blocks(DecayedScoresOp first) {
+  if (!held_[first.getTile()].copies.empty()) return;
+  SmallVector<DecayedScoresOp> all;
+  for (mlir::Operation* op = first; op; op = op->getNextNode()) {
+    auto other = mlir::dyn_cast<DecayedScoresOp>(op);
+    if (other && !other->use_empty() && by_blocks(other) && other.getGc() == first.getGc() &&
+        other.getOperand() == first.getOperand() &&
+        llvm::all_of(other->getOperands(), [&](mlir::Value v) { return is_before(v, first); }))
+      all.push_back(other);
   }
-  // Above the diagonal blocks.
-  writes(to);
-  t_.spread(rows * rows, [&](Ir e) {
-    Ir row = t_.div(e, rows), column = t_.rem(e, rows);
-    t_.when(b_.CreateICmpSLT(t_.div(row, 16), t_.div(column, 16)), [&] { set_element(to, row, column, t_.f32(0)); });
-  });
+  SmallVector<Copy> read, written;
+  const std::int64_t rows = extents(first.getTile())[0];
+  for (DecayedScoresOp op : all) {
+    for (mlir::Value v : {op.getQ(), op.getK()}) read.push_back(copy_by_rows(v));
+    for (mlir::Value v : {op.getGr(), op.getGc()}) read.push_back(copy(v));
+    if (!failure_.empty()) return;
+    written.push_back(reserve(rows, rows, b_.getFloatTy()));
+  }
+  accesses(read, written);
+  DecayedScores scores(*this, rows, extents(first.getQ())[1], operand_type(first.getOperand()));
+  for (auto [i, op] : llvm::enumerate(all))
+    scores.add(read[4 * i], read[4 * i + 1], read[4 * i + 2], read[4 * i + 3], op.getKind(), written[i]);
+  scores.emit();
+  for (auto [op, to] : llvm::zip(all, written)) define(op.getTile(), to);
 }
 
 void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {
+  if (by_blocks(op)) return scores_of_blocks(op);
   mlir::Value v = op.getTile();
   std::int64_t rows = extents(v)[0], columns = extents(v)[1], width = extents(op.getQ())[1];
   SmallVector<Copy, 4> operands;
   for (mlir::Value x : {op.getQ(), op.getK(), op.getGr(), op.getGc()}) operands.push_back(copy(x));
   if (!failure_.empty()) return;
-  if (op.getKind() != MaskKind::All && op.getStair() == 1 && rows % 16 == 0 && width > 1) {
-    Copy to = reserve(rows, columns, b_.getFloatTy());
-    scores_of_blocks(op, operands, to);
-    return define(v, to);
-  }
   Copy to = reserve(rows, columns, b_.getFloatTy());
   accesses(operands, {to});
   std::int64_t stored_rows = to.transposed ? to.columns : to.rows,

@@ -207,9 +207,20 @@ static mlir::Operation* last_use(mlir::Value v) {
 }
 
 void KernelEmitter::find_last_uses() {
+  // Scores read what their operands were cast from.
+  llvm::DenseMap<mlir::Value, mlir::Operation*> sources;
+  kernel_.walk([&](DecayedScoresOp op) {
+    for (mlir::Value v : {op.getQ(), op.getK()})
+      if (mlir::Value from = narrow_source(v)) sources[from] = op;
+  });
   auto note = [&](mlir::Value v) {
     if (!is_tile(v)) return;
-    if (mlir::Operation* op = last_use(v)) last_uses_[op].push_back(v);
+    mlir::Operation* op = last_use(v);
+    if (mlir::Operation* scores = sources.lookup(v)) {
+      scores = v.getParentBlock()->findAncestorOpInBlock(*scores);
+      if (!op || op->isBeforeInBlock(scores)) op = scores;
+    }
+    if (op) last_uses_[op].push_back(v);
   };
   kernel_.walk([&](mlir::Operation* op) {
     for (mlir::Value v : op->getResults()) note(v);

@@ -1,6 +1,7 @@
 // Turns one tile.kernel into an LLVM function for one thread of a block.
 #pragma once
 #include "codegen/simt/AssignLayouts.h"
+#include "codegen/simt/ScoresFirst.h"
 #include "codegen/simt/Scratch.h"
 #include "codegen/simt/Thread.h"
 #include "dialect/Tile.h"
@@ -60,6 +61,7 @@ public:
   const std::string& failure() const { return failure_; }
 
 private:
+  friend class DecayedScores;
   struct View {
     Ir pointer = nullptr;
     SmallVector<Ir> strides;  ///< in elements, i64
@@ -136,6 +138,8 @@ private:
   void define(mlir::Value, Copy);
   /// The value in shared memory, put there if it is not yet: transposed if that is asked for.
   Copy copy(mlir::Value, std::optional<bool> transposed = {});
+  /// The value or, where it is a cast of 16 bits, what it was cast from; rows of the value are rows in memory.
+  Copy copy_by_rows(mlir::Value);
   /// A copy of float32 that belongs to the caller, who releases or defines it.
   Copy fresh_copy(mlir::Value);
   Copy reserve(std::int64_t rows, std::int64_t columns, llvm::Type*, bool transposed = false);
@@ -228,7 +232,7 @@ private:
   void merge_inverses(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t size);
   void substitute(const Copy& factor, const Copy& x, std::int64_t rows, std::int64_t columns);
   void emit_decayed_scores(tile::DecayedScoresOp);
-  void scores_of_blocks(tile::DecayedScoresOp, ArrayRef<Copy> operands, const Copy& to);
+  void scores_of_blocks(tile::DecayedScoresOp);
   void emit_decayed_apply(tile::DecayedApplyOp);
   void apply_of_blocks(tile::DecayedApplyOp, ArrayRef<Copy> operands, const Copy& to);
   llvm::Type* operand_type(std::optional<mlir::Type> wanted);

@@ -188,6 +188,22 @@ Copy KernelEmitter::copy(mlir::Value v, std::optional<bool> transposed) {
   return c;
 }
 
+Copy KernelEmitter::copy_by_rows(mlir::Value v) {
+  bool turned = false;
+  mlir::Value from = narrow_source(v, &turned);
+  if (!from || (held_[from].copies.empty() && held_[from].forms.empty())) from = v, turned = false;
+  for (const Copy& c : held_[from].copies)
+    if (c.transposed == turned) return turned ? c.flipped() : c;
+  Registers source = any(from);
+  if (!failure_.empty()) return {};
+  if (turned) source.layout = source.layout.transposed();
+  Copy c = reserve(extents(v)[0], extents(v)[1], element_type(from));
+  writes(c);
+  store(source, c, extents(v)[0], extents(v)[1]);
+  define(from, turned ? c.flipped() : c);
+  return c;
+}
+
 Copy KernelEmitter::fresh_copy(mlir::Value v) {
   Registers source{layout_of(v), {}};
   if (auto& forms = held_[v].forms; !forms.empty())
