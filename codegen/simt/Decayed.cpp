@@ -23,9 +23,14 @@ static bool is_before(mlir::Value v, mlir::Operation* op) {
   return !by || by->getBlock() != op->getBlock() || by->isBeforeInBlock(op);
 }
 
-// Scores of one columns' gate whose operands are there are emitted with the first of them.
+// Scores of one columns' gate whose operands are there are emitted with the first of them, and rounded where nothing
+// else is asked of them.
 void KernelEmitter::scores_of_blocks(DecayedScoresOp first) {
-  if (!held_[first.getTile()].copies.empty()) return;
+  auto result = [](DecayedScoresOp op) -> mlir::Value {
+    auto cast = op.getTile().hasOneUse() ? mlir::dyn_cast<CastOp>(*op.getTile().getUsers().begin()) : CastOp();
+    return cast && cast->getBlock() == op->getBlock() ? cast.getTile() : op.getTile();
+  };
+  if (!held_[result(first)].copies.empty()) return;
   SmallVector<DecayedScoresOp> all;
   for (mlir::Operation* op = first; op; op = op->getNextNode()) {
     auto other = mlir::dyn_cast<DecayedScoresOp>(op);
@@ -38,16 +43,17 @@ void KernelEmitter::scores_of_blocks(DecayedScoresOp first) {
   const std::int64_t rows = extents(first.getTile())[0];
   for (DecayedScoresOp op : all) {
     for (mlir::Value v : {op.getQ(), op.getK()}) read.push_back(copy_by_rows(v));
-    for (mlir::Value v : {op.getGr(), op.getGc()}) read.push_back(copy(v));
+    for (mlir::Value v : {reads_row_above(op) ? op.getGc() : op.getGr(), op.getGc()}) read.push_back(copy(v));
     if (!failure_.empty()) return;
-    written.push_back(reserve(rows, rows, b_.getFloatTy()));
+    written.push_back(reserve(rows, rows, element_type(result(op))));
   }
   accesses(read, written);
   DecayedScores scores(*this, rows, extents(first.getQ())[1], operand_type(first.getOperand()));
   for (auto [i, op] : llvm::enumerate(all))
-    scores.add(read[4 * i], read[4 * i + 1], read[4 * i + 2], read[4 * i + 3], op.getKind(), written[i]);
+    scores.add(read[4 * i], read[4 * i + 1], read[4 * i + 2], reads_row_above(op), read[4 * i + 3], op.getKind(),
+               written[i]);
   scores.emit();
-  for (auto [op, to] : llvm::zip(all, written)) define(op.getTile(), to);
+  for (auto [op, to] : llvm::zip(all, written)) define(result(op), to);
 }
 
 void KernelEmitter::emit_decayed_scores(DecayedScoresOp op) {

@@ -71,14 +71,17 @@ std::size_t DecayedScores::side(const Copy& x, std::size_t gate, bool left) {
   return sets_.size() - 1;
 }
 
-void DecayedScores::add(const Copy& q, const Copy& k, const Copy& gr, const Copy& gc, MaskKind kind, const Copy& to) {
+void DecayedScores::add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, MaskKind kind,
+                        const Copy& to) {
   columns_gate_ = gc;
   std::size_t gate = 0;
-  while (gate < gates_.size() && !same(gates_[gate], gr)) ++gate;
-  if (gate == gates_.size()) gates_.push_back(gr);
+  while (gate < gates_.size() && !(same(gates_[gate].copy, gr) && gates_[gate].above == above)) ++gate;
+  if (gate == gates_.size()) gates_.push_back({gr, above});
   const std::size_t left = side(q, gate, true), right = side(k, gate, false);
   scores_.push_back({left, right, kind, to});
 }
+
+bool DecayedScores::is_columns(const Gate& gate) const { return !gate.above && same(gate.copy, columns_gate_); }
 
 // Rows in shared memory
 
@@ -87,6 +90,12 @@ DecayedScores::Row DecayedScores::row_of(const Copy& c, Ir row) {
   Ir offset = t_.add(t_.mul(row, c.transposed ? bytes : c.pitch), t_.mul(first_column_, stride));
   if (c.stage) offset = t_.add(offset, c.stage);
   return {t_.add(offset, c.region.begin), c.element, stride};
+}
+
+// No entry that is kept needs the gate above the first row.
+DecayedScores::Row DecayedScores::row_of(const Gate& gate, Ir row) {
+  if (gate.above) row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, t_.add(row, -1), t_.i32(0));
+  return row_of(gate.copy, row);
 }
 
 DecayedScores::Line DecayedScores::either(Ir condition, const Row& yes, const Row& no) {
@@ -222,7 +231,7 @@ DecayedScores::Level DecayedScores::level(ArrayRef<Ir> rows, std::int64_t span) 
   out.low = b_.CreateICmpNE(b_.CreateAnd(first, t_.i32(span)), t_.i32(0));
   Ir middle =
       b_.CreateSelect(out.low, t_.add(b_.CreateAnd(first, t_.i32(-span)), -1), b_.CreateOr(first, t_.i32(span - 1)));
-  for (const Copy& gate : gates_)
+  for (const Gate& gate : gates_)
     out.gates.push_back({either(out.low, row_of(gate, first), row_of(columns_gate_, middle)),
                          either(out.low, row_of(columns_gate_, middle), row_of(columns_gate_, last))});
   // From the row near the middle to the one far from it.
@@ -248,14 +257,14 @@ void DecayedScores::multiply_near(ArrayRef<Ir> rows, Ir d, int more, Ir* at) {
     return llvm::any_of(scores_,
                         [&](const Score& x) { return x.kind == MaskKind::Lower && (left ? x.left : x.right) == set; });
   };
-  auto gate = [&](const Copy& c, std::size_t k) { return wide(load(row_of(c, rows[k]), d, more)); };
+  auto gate = [&](const auto& c, std::size_t k) { return wide(load(row_of(c, rows[k]), d, more)); };
   struct Near {
     SmallVector<Side, 2> own, right;  ///< of each row: k's, and q's with its own decay
     Side odd;                         ///< q's odd row with what it loses to the even one
   };
   std::vector<Near> sides(sets_.size());
   for (auto [i, s] : llvm::enumerate(sets_)) {
-    const Copy& row_gate = gates_[s.gate];
+    const Gate& row_gate = gates_[s.gate];
     for (std::size_t k = 0; k < rows.size(); ++k) {
       if (s.right && (is_lower(i, false) || k + 1 < rows.size()))
         sides[i].right.push_back(side_of(load(row_of(*s.right, rows[k]), d, more)));
@@ -263,7 +272,7 @@ void DecayedScores::multiply_near(ArrayRef<Ir> rows, Ir d, int more, Ir* at) {
       const Values x = load(row_of(*s.left, rows[k]), d, more);
       if (k == 1) sides[i].odd = side_of(times(wide(x), decay(gate(row_gate, 1), gate(columns_gate_, 0))));
       if (!is_lower(i, true)) continue;
-      sides[i].own.push_back(same(row_gate, columns_gate_)
+      sides[i].own.push_back(is_columns(row_gate)
                                  ? side_of(x)
                                  : side_of(times(wide(x), decay(gate(row_gate, k), gate(columns_gate_, k)))));
     }
@@ -295,20 +304,20 @@ void DecayedScores::diagonal_block(Ir block, ArrayRef<std::int64_t> spans, bool 
   for (const Score& s : scores_) count += near ? of_near(s) : 0;
   SmallVector<Ir> sums = over_columns(count, [&](Ir d, int more, Ir* at) {
     // What an odd row loses to the even one above it.
-    auto steps = [&](const Copy& gate) {
+    auto steps = [&](const auto& gate) {
       if (slots == 1 || levels.empty()) return Values();
       return decay(wide(load(row_of(gate, rows[1]), d, more)), wide(load(row_of(gate, rows[0]), d, more)));
     };
     const Values column_steps = steps(columns_gate_);
     SmallVector<Values> row_steps;
-    for (const Copy& gate : gates_) row_steps.push_back(same(gate, columns_gate_) ? column_steps : steps(gate));
+    for (const Gate& gate : gates_) row_steps.push_back(is_columns(gate) ? column_steps : steps(gate));
     for (const Level& l : levels) {
       SmallVector<SmallVector<Values, 2>> factors;
       for (std::size_t g = 0; g < gates_.size(); ++g) {
         factors.push_back({decay(values(l.gates[g][0], d, more), values(l.gates[g][1], d, more))});
         if (slots == 1) continue;
         Values step = row_steps[g];
-        if (!same(gates_[g], columns_gate_))
+        if (!is_columns(gates_[g]))
           for (auto [x, y] : llvm::zip(step, column_steps)) x = b_.CreateSelect(l.low, x, y);
         factors.back().push_back(times(factors.back()[0], step));
       }

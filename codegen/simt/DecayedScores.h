@@ -12,7 +12,9 @@ public:
   /// `rows`: a multiple of 16. `width`: columns of q, k and the gates. `type`: of the products' operands.
   DecayedScores(KernelEmitter&, std::int64_t rows, std::int64_t width, llvm::Type* type);
   /// `kind`: Lower or Strict.
-  void add(const Copy& q, const Copy& k, const Copy& gr, const Copy& gc, tile::MaskKind kind, const Copy& to);
+  /// `above`: the rows' gate is the row above of `gr` (whose first row has none: `kind` is Strict).
+  void add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, tile::MaskKind kind,
+           const Copy& to);
   void emit();
 
 private:
@@ -52,9 +54,16 @@ private:
     int slot;
   };
 
+  struct Gate {
+    Copy copy;
+    bool above = false;
+  };
+
   Ir unit_of(Ir lane_row);
   std::size_t side(const Copy&, std::size_t gate, bool left);
   Row row_of(const Copy&, Ir row);
+  Row row_of(const Gate&, Ir row);
+  bool is_columns(const Gate&) const;
   Line either(Ir condition, const Row& yes, const Row& no);
   Values load(const Row&, Ir d, int more);
   Values wide(ArrayRef<Ir>);
@@ -83,7 +92,7 @@ private:
   Ir unit_ = nullptr, first_column_ = nullptr;
   SmallVector<Sum> sums_;
   Copy columns_gate_;
-  SmallVector<Copy> gates_;  ///< of rows
+  SmallVector<Gate, 2> gates_;  ///< of rows
   SmallVector<Set, 2> sets_;
   SmallVector<Score, 4> scores_;
 };

@@ -188,7 +188,14 @@ bool is_added_to(mlir::Operation* op) {
 }
 
 /// A value that stands for its operand's memory in another shape, or reads it where it is used itself.
-static bool is_alias(mlir::Operation* op) { return mlir::isa<TransposeOp, BroadcastOp>(op) || is_added_to(op); }
+static bool is_alias(mlir::Operation* op) {
+  return mlir::isa<TransposeOp, BroadcastOp>(op) || is_added_to(op) || is_row_above(op);
+}
+
+// Such a row above is made where something else asks for it.
+bool is_row_above(mlir::Operation* op) {
+  return mlir::isa<PrevOp>(op) && llvm::any_of(op->getUsers(), reads_row_above);
+}
 
 /// The last op of the value's block in which it, or a value that reads its memory, is used.
 static mlir::Operation* last_use(mlir::Value v) {
@@ -283,6 +290,8 @@ void KernelEmitter::emit_operation(mlir::Operation* op) {
     Layout to = layout_of(c.getTile());
     return define(c.getTile(), to, get(c.getX(), to));
   }
+  // Rounded where they were made.
+  if (auto c = mlir::dyn_cast<CastOp>(op); c && !held_[c.getTile()].copies.empty()) return;
   if (auto d = mlir::dyn_cast<DotOp>(op)) return emit_dot(d);
   if (auto r = mlir::dyn_cast<ReduceOp>(op)) return emit_reduce(r);
   if (mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op)) return emit_triangular(op);

@@ -46,6 +46,9 @@ struct Copy {
 /// Whether a product is emitted as part of the sum that uses it.
 bool is_added_to(mlir::Operation*);
 
+/// Whether decayed scores read the rows of the op's operand instead of its result.
+bool is_row_above(mlir::Operation*);
+
 /// Bytes of one of the stages of a tile that is copied ahead.
 inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127) / 128 * 128; }
 

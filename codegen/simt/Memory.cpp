@@ -277,28 +277,37 @@ void KernelEmitter::emit_load(mlir::Operation* op) {
 
 void KernelEmitter::emit_store(mlir::Operation* op) {
   mlir::Value v = op->getOperand(0);
-  Registers from = any(v);
+  Memory m = memory_of(op);
+  std::int64_t rows = extents(v)[0], columns = extents(v)[1];
+  bool by_rows = is_by_rows(m);
+  bool wide = !m.column_stride || by_rows, matrix = rows > 1 && columns > 1;
+  int bytes = bytes_of(m.element);
+  auto access = [&](const Layout& layout) {
+    return wide ? wide_access(layout, by_rows, bytes, by_rows ? rows : columns) : 1;
+  };
+  // What lies in shared memory as it shall lie in global memory is read so that each lane writes 16 bytes of a row.
+  const Held& held = held_[v];
+  const bool lies = wide && matrix && held.forms.empty() && !held.copies.empty() &&
+                    held.copies.front().transposed == by_rows && held.copies.front().element == m.element;
+  Registers from;
+  if (lies)
+    from = {choice_.staged(rows, columns, bytes, by_rows), {}}, from.values = load(held.copies.front(), from.layout);
+  else
+    from = any(v);
   if (!failure_.empty()) return;
   // A state may end where it started: what other threads still read of it must have been read. Stores side by side need
   // one barrier.
   if (mlir::isa<StoreOp>(op) && !mlir::isa_and_nonnull<StoreOp>(op->getPrevNode())) barrier();
-  Memory m = memory_of(op);
-  std::int64_t rows = extents(v)[0], columns = extents(v)[1];
-  bool by_rows = is_by_rows(m);
-  bool wide = !m.column_stride || by_rows;
-  int bytes = bytes_of(m.element);
-  int vector = wide ? wide_access(from.layout, by_rows, bytes, by_rows ? rows : columns) : 1;
-  // Pieces of less than 8 bytes are gathered in shared memory, so that each lane writes 16 bytes of a row.
-  if (wide && rows > 1 && columns > 1 && vector * bytes < 8 && from.values.front()->getType() == m.element) {
+  // Pieces of less than 8 bytes are gathered there first.
+  if (wide && matrix && access(from.layout) * bytes < 8 && from.values.front()->getType() == m.element) {
     Layout pieces = choice_.staged(rows, columns, bytes, by_rows);
     Copy c = reserve(rows, columns, m.element, by_rows);
     writes(c);
     store(from, c, rows, columns);
     from = {pieces, load(c, pieces)};
-    vector = wide_access(pieces, by_rows, bytes, by_rows ? rows : columns);
     scratch_.release(c.region);
   }
-  store(m, from, rows, columns, vector);
+  store(m, from, rows, columns, access(from.layout));
 }
 
 }  // namespace latile::simt

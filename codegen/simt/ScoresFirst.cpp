@@ -29,6 +29,12 @@ Value narrow_source(Value v, bool* turned) {
   return v;
 }
 
+bool reads_row_above(Operation* user) {
+  auto op = dyn_cast<DecayedScoresOp>(user);
+  auto prev = op ? op.getGr().getDefiningOp<PrevOp>() : PrevOp();
+  return prev && op.getKind() == MaskKind::Strict && prev.getX() == op.getGc() && !prev.getReverse();
+}
+
 namespace {
 
 bool is_element_wise(Operation* op) {
@@ -81,10 +87,29 @@ void simplify_operands(DecayedScoresOp op) {
     }
   }
   if (!negative) return;
-  OpBuilder b(op);
-  b.setInsertionPointAfter(op);
-  auto minus = arith::NegFOp::create(b, op.getLoc(), op.getTile());
-  op.getTile().replaceAllUsesExcept(minus.getResult(), minus);
+  // Behind a cast, so that the scores are rounded where they are made.
+  Value scores = op.getTile();
+  if (auto cast = scores.hasOneUse() ? dyn_cast<CastOp>(*scores.getUsers().begin()) : CastOp()) scores = cast.getTile();
+  OpBuilder b(scores.getDefiningOp());
+  b.setInsertionPointAfter(scores.getDefiningOp());
+  auto minus = arith::NegFOp::create(b, op.getLoc(), scores);
+  scores.replaceAllUsesExcept(minus.getResult(), minus);
+}
+
+void sum_once(DecayedScoresOp op) {
+  auto rows = op.getGr().getDefiningOp<CumsumOp>(), columns = op.getGc().getDefiningOp<CumsumOp>();
+  if (!rows || !columns || rows.getX() != columns.getX() || !rows.getExclusive() || columns.getExclusive() ||
+      rows.getReverse() || columns.getReverse() || !columns->isBeforeInBlock(op))
+    return;
+  if (rows->isBeforeInBlock(columns)) columns->moveBefore(rows);
+  OpBuilder b(rows);
+  auto type = RankedTensorType::get({1, rows.getTile().getType().getDimSize(1)}, b.getF32Type());
+  Value zero =
+      ConstantOp::create(b, rows.getLoc(), RankedTensorType::get({1, 1}, b.getF32Type()), b.getF64FloatAttr(0));
+  zero = BroadcastOp::create(b, rows.getLoc(), type, zero);
+  Value prev = PrevOp::create(b, rows.getLoc(), rows.getTile().getType(), columns.getTile(), zero, false);
+  rows.getTile().replaceAllUsesWith(prev);
+  rows.erase();
 }
 
 /// The ops of the block that a value needs, itself included.
@@ -102,11 +127,18 @@ void gather_scores(Block& block) {
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     return isMemoryEffectFree(&op) || (effects && effects.onlyHasEffect<MemoryEffects::Read>());
   };
+  bool stores = false;
   for (Operation& op : block) {
-    if (&op == scores.back()) break;
-    if (!moves(op)) return;
+    stores |= !moves(op) && !op.hasTrait<OpTrait::IsTerminator>();
+    if (stores && moves(op) && !op.hasTrait<OpTrait::IsTerminator>()) return;
   }
   llvm::SetVector<Operation*> first;
+  auto add = [&](const llvm::SetVector<Operation*>& ops) {
+    SmallVector<Operation*> order;
+    for (Operation& op : block)
+      if (ops.contains(&op)) order.push_back(&op);
+    first.insert(order.begin(), order.end());
+  };
   while (!scores.empty()) {
     // Those of one gate that do not wait for one another.
     SmallVector<DecayedScoresOp> group, later;
@@ -122,12 +154,18 @@ void gather_scores(Block& block) {
       group.push_back(op);
       slice.insert(own.begin(), own.end());
     }
-    SmallVector<Operation*> order;
-    for (Operation& op : block)
-      if (slice.contains(&op) && !first.contains(&op)) order.push_back(&op);
-    order.append(group.begin(), group.end());
-    first.insert(order.begin(), order.end());
+    add(slice);
+    first.insert(group.begin(), group.end());
     scores = std::move(later);
+  }
+  // Inverses work in many registers too, and leave few.
+  for (auto inverse : block.getOps<InverseUnitLowerOp>()) {
+    llvm::SetVector<Operation*> slice;
+    needed(inverse.getTile(), block, slice);
+    if (llvm::any_of(slice, [&](Operation* op) { return !first.contains(op) && isa<DotOp>(op); })) continue;
+    for (Operation* user : inverse->getUsers())
+      if (isa<CastOp>(user)) slice.insert(user);
+    add(slice);
   }
   Operation* last = nullptr;
   for (Operation* op : first) {
@@ -145,7 +183,10 @@ LogicalResult scores_first(ModuleOp module) {
   module.walk([](KernelOp kernel) {
     Block& block = kernel.getBody().front();
     if (llvm::any_of(block, [](Operation& op) { return op.getNumRegions() > 0; })) return;
-    for (DecayedScoresOp op : llvm::make_early_inc_range(block.getOps<DecayedScoresOp>())) simplify_operands(op);
+    for (DecayedScoresOp op : llvm::make_early_inc_range(block.getOps<DecayedScoresOp>())) {
+      simplify_operands(op);
+      sum_once(op);
+    }
     gather_scores(block);
   });
   return success();

@@ -144,6 +144,10 @@ SmallVector<Ir> KernelEmitter::get(mlir::Value v, const Layout& layout) {
     for (const Registers& r : held_[v].forms)
       if (r.layout == layout) return r.values;
   }
+  if (op && !own && is_row_above(op)) {
+    emit_gather(op);
+    return get(v, layout);
+  }
   // A conversion inside the thread is free; anything else goes through shared memory.
   for (std::size_t k = 0; k < held_[v].forms.size(); ++k) {
     const Registers& source = held_[v].forms[k];
