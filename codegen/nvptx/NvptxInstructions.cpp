@@ -12,6 +12,10 @@ void NvptxInstructions::make_kernel(llvm::Function& f, int threads) const {
   f.addFnAttr("nvvm.reqntid", std::to_string(threads));
 }
 
+void NvptxInstructions::share_registers(llvm::Function& f, int blocks) const {
+  f.addFnAttr("nvvm.minctasm", std::to_string(blocks));
+}
+
 simt::Ir NvptxInstructions::thread_number(const Thread& t) const {
   return t.call(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
 }

@@ -12,6 +12,7 @@ class NvptxInstructions final : public simt::Instructions {
 
 public:
   void make_kernel(llvm::Function&, int threads) const override;
+  void share_registers(llvm::Function&, int blocks) const override;
   Ir thread_number(const Thread&) const override;
   Ir block_number(const Thread&) const override;
   void barrier(const Thread&) const override;

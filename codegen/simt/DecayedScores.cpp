@@ -19,7 +19,7 @@ namespace latile::simt {
 using namespace tile;
 
 /// Most steps of 16 columns of d in a turn of the loop over them.
-static constexpr int most_steps = 4;
+static constexpr int most_steps = 2;
 
 static Operand operand_of(llvm::Type* type) {
   return type->isFloatTy() ? Operand::f32 : type->isBFloatTy() ? Operand::bf16 : Operand::f16;

@@ -3,6 +3,7 @@
 
 namespace latile::simt {
 
+void Instructions::share_registers(llvm::Function&, int) const {}
 void Instructions::start_copy(const Thread&, Ir, Ir, Ir) const {
   llvm_unreachable("a target without asynchronous copies");
 }

@@ -27,6 +27,8 @@ public:
 
   /// Calling convention and attributes of a kernel for blocks of so many threads.
   virtual void make_kernel(llvm::Function&, int threads) const = 0;
+  /// At least so many blocks of a kernel shall fit on a multiprocessor at once by their registers.
+  virtual void share_registers(llvm::Function&, int blocks) const;
   /// Number of the thread in its block, and of the block in its launch: 32 bits.
   virtual Ir thread_number(const Thread&) const = 0;
   virtual Ir block_number(const Thread&) const = 0;

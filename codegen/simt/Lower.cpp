@@ -1,5 +1,6 @@
 #include "codegen/simt/Lower.h"
 #include "codegen/simt/AssignLayouts.h"
+#include "codegen/simt/Instructions.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Verifier.h"
@@ -52,6 +53,9 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructio
         return false;
       }
       facts = emitter.facts();
+      // Where two blocks fit by their shared memory (each takes a kilobyte more), they shall by their registers.
+      if (2 * (facts.shared_bytes + 1024) <= target.shared_limit + 1024)
+        instructions.share_registers(*emitter.function(), 2);
       if (facts.shared_bytes <= target.shared_limit || !staged) break;
       emitter.function()->eraseFromParent();
     }

@@ -2,6 +2,7 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
+#include "codegen/simt/ScoresFirst.h"
 #include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/Emit.h"
@@ -65,6 +66,8 @@ Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target
   done.turned = products_turned(*sliced, *module);
   REQUIRE(mlir::succeeded(simt::move_scales(*module)));
   same("move-scales");
+  REQUIRE(mlir::succeeded(simt::scores_first(*module)));
+  same("scores-first");
   REQUIRE(mlir::succeeded(canonicalize(*module)));
   REQUIRE(mlir::succeeded(simt::assign_layouts(*module)));
   REQUIRE(mlir::succeeded(simt::verify_layouts(*module)));
