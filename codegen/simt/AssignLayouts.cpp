@@ -94,9 +94,108 @@ bool is_element_wise(Operation* op) {
   return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 && op->getNumRegions() == 0;
 }
 
+bool is_matrix(Value v) {
+  auto type = dyn_cast<RankedTensorType>(v.getType());
+  return type && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
+}
+
+/// Only products read the value, transposed or not: it lies in shared memory.
+bool feeds_products_only(Value v) {
+  return !v.use_empty() && llvm::all_of(v.getUsers(), [](Operation* user) {
+    if (auto t = dyn_cast<TransposeOp>(user)) return feeds_products_only(t.getTile());
+    return isa<DotOp>(user);
+  });
+}
+
+/// Matrices that come from memory, or from ops whose results lie in shared memory, and end there, with element-wise
+/// work and reductions between: threads hold pieces of rows, as loads and stores want them. Whatever meets an
+/// accumulator, through element-wise work, is held as that is. Only outside of loops: what a loop loads waits in shared
+/// memory.
+class Pieces {
+public:
+  explicit Pieces(KernelOp kernel) : block_(&kernel.getBody().front()) {
+    for (Operation& op : *block_) result(&op);
+    kernel.walk([&](Operation* op) {
+      for (Value x : op->getOperands())
+        if (nodes_.contains(x) && !reads_pieces(op)) refuse(x);
+    });
+  }
+
+  bool contains(Value v) const {
+    auto at = nodes_.find(v);
+    return at != nodes_.end() && !refused_[static_cast<std::size_t>(root(at->second))];
+  }
+  /// A load or a broadcast serves any layout, and has that of its users where they agree.
+  bool is_wanted(Value v) const {
+    return is_matrix(v) && !v.use_empty() && llvm::any_of(v.getUsers(), [&](Operation* user) {
+             return user->getNumResults() == 1 && contains(user->getResult(0));
+           });
+  }
+  /// Pieces are as wide as the widest access of elements of so many bytes.
+  int element_bytes() const { return bytes_; }
+
+private:
+  static bool is_row_wise(Operation* op) { return is_element_wise(op) || isa<NeutralOp, MaskOp>(op); }
+  static bool is_running(Operation* op) { return isa<CumsumOp, CummaxOp, LogcumsumexpOp, AffineScanOp>(op); }
+  /// Results lie in shared memory, and operands are read there.
+  static bool is_in_memory(Operation* op) {
+    return is_running(op) || isa<InverseUnitLowerOp, SolveUnitLowerOp, DecayedScoresOp, DecayedApplyOp>(op);
+  }
+  bool reads_pieces(Operation* op) const {
+    if (op->getBlock() != block_) return false;
+    if (auto t = dyn_cast<TransposeOp>(op)) return feeds_products_only(t.getTile());
+    if (auto s = dyn_cast<StoreOp>(op)) return is_along_columns(s.getView().getType());
+    if (auto s = dyn_cast<StoreRowsOp>(op)) return is_along_columns(s.getView().getType());
+    return is_row_wise(op) || is_in_memory(op) || isa<ReduceOp, RowOp, DotOp>(op);
+  }
+  static bool is_along_columns(ViewType view) { return view.getUnit() == view.getRank() - 1; }
+
+  void result(Operation* op) {
+    if (op->getNumResults() != 1 || !is_matrix(op->getResult(0))) return;
+    Value v = op->getResult(0);
+    if (isa<LoadOp, LoadRowsOp, BroadcastOp, DecayedScoresOp, DecayedApplyOp>(op)) return;
+    const int own = node(v);
+    if (!is_row_wise(op) && !is_in_memory(op)) return refuse(v);
+    if (is_running(op)) bytes_ = 4;
+    for (Value x : op->getOperands()) {
+      if (!is_matrix(x)) continue;
+      Operation* source = x.getDefiningOp();
+      if (!source || source->getBlock() != block_) return refuse(v);
+      if (isa<LoadOp, LoadRowsOp>(source) && cast<RankedTensorType>(x.getType()).getElementTypeBitWidth() == 32)
+        bytes_ = 4;
+      // What lies in shared memory or comes from global memory may be read in any layout.
+      if (isa<LoadOp, LoadRowsOp, BroadcastOp, arith::ConstantOp>(source) || is_in_memory(source)) continue;
+      const int other = root(node(x)), mine = root(own);
+      parents_[static_cast<std::size_t>(other)] = mine;
+      if (refused_[static_cast<std::size_t>(other)]) refused_[static_cast<std::size_t>(mine)] = true;
+    }
+  }
+
+  int node(Value v) {
+    auto [at, added] = nodes_.try_emplace(v, static_cast<int>(parents_.size()));
+    if (added) {
+      parents_.push_back(at->second);
+      refused_.push_back(false);
+    }
+    return at->second;
+  }
+  int root(int i) const {
+    while (parents_[static_cast<std::size_t>(i)] != i) i = parents_[static_cast<std::size_t>(i)];
+    return i;
+  }
+  void refuse(Value v) { refused_[static_cast<std::size_t>(root(node(v)))] = true; }
+
+  Block* block_;
+  llvm::DenseMap<Value, int> nodes_;
+  std::vector<int> parents_;
+  std::vector<bool> refused_;
+  int bytes_ = 2;
+};
+
 class Assigner {
 public:
-  Assigner(KernelOp kernel, const Target& target) : kernel_(kernel), choice_(target, threads_for(kernel, target)) {
+  Assigner(KernelOp kernel, const Target& target)
+      : kernel_(kernel), choice_(target, threads_for(kernel, target)), pieces_(kernel) {
     kernel->setAttr("threads", Builder(kernel.getContext()).getI64IntegerAttr(threads_for(kernel, target)));
   }
 
@@ -113,6 +212,10 @@ private:
   }
   void set_by_shape(Value v) {
     if (auto type = type_of(v)) set(v, choice_.of(type.getDimSize(0), type.getDimSize(1)));
+  }
+  void set_pieces(Value v) {
+    auto type = type_of(v);
+    set(v, choice_.staged(type.getDimSize(0), type.getDimSize(1), pieces_.element_bytes(), false));
   }
 
   /// The operand in a layout, converted right before its user.
@@ -135,16 +238,10 @@ private:
     }
   }
 
-  /// Only products read the value, transposed or not: it lies in shared memory.
-  static bool feeds_products_only(Value v) {
-    return !v.use_empty() && llvm::all_of(v.getUsers(), [](Operation* user) {
-      if (auto t = dyn_cast<TransposeOp>(user)) return feeds_products_only(t.getTile());
-      return isa<DotOp>(user);
-    });
-  }
   void load(Value v, ViewType view, bool strided_rows) {
     auto type = type_of(v);
     std::int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+    if (pieces_.is_wanted(v)) return set_pieces(v);
     if (rows == 1 || columns == 1 || !feeds_products_only(v)) return set_by_shape(v);
     // Along the axis whose stride is 1.
     bool by_rows = strided_rows && view.getInner().size() == 2 && view.getUnit() == view.getRank() - 2;
@@ -178,7 +275,10 @@ private:
         .Case<LoadRowsOp>([&](LoadRowsOp l) { load(l.getTile(), l.getView().getType(), false); })
         .Case<TransposeOp>([&](TransposeOp t) { set(t.getTile(), layout_of(t.getX().getType())->transposed()); })
         .Case<BroadcastOp>([&](BroadcastOp b) {
-          set_by_shape(b.getTile());
+          if (pieces_.is_wanted(b.getTile()))
+            set_pieces(b.getTile());
+          else
+            set_by_shape(b.getTile());
           Layout slice = *layout_of(b.getTile().getType());
           auto from = b.getX().getType(), to = b.getTile().getType();
           if (from.getDimSize(0) == 1 && to.getDimSize(0) > 1) slice = slice.slice(Axis::rows);
@@ -189,7 +289,12 @@ private:
           set(r.getTile(), layout_of(r.getX().getType())->slice(r.getAxis() ? Axis::columns : Axis::rows));
         })
         .Default([&](Operation* other) {
-          for (Value v : other->getResults()) set_by_shape(v);
+          for (Value v : other->getResults()) {
+            if (pieces_.contains(v))
+              set_pieces(v);
+            else
+              set_by_shape(v);
+          }
           if (other->getNumResults() != 1 || !type_of(other->getResult(0))) return;
           // Types that must match: element-wise ops, and those of the dialect that work row by row.
           bool alike =
@@ -222,6 +327,7 @@ private:
 
   KernelOp kernel_;
   Choice choice_;
+  Pieces pieces_;
   llvm::DenseMap<std::tuple<Value, Type, Block*>, Value> converted_;
 };
 

@@ -168,6 +168,14 @@ void KernelEmitter::emit(ArrayRef<std::string> names) {
   llvm::IRBuilder<>(exit_).CreateRetVoid();
   llvm::IRBuilder<>(entry_).CreateBr(body);
   facts_.shared_bytes = static_cast<std::size_t>(scratch_.peak());
+  // Where no state is at home in registers, blocks side by side hide each other's latencies: as many as shared memory
+  // has room for, if 80 registers a thread are enough for that. A block takes a kilobyte more than it asks for.
+  bool carries = false;
+  kernel_.walk([&](mlir::scf::ForOp loop) { carries |= loop.getNumRegionIterArgs() != 0; });
+  const auto kilobyte = std::size_t{1024};
+  const int blocks = std::min(static_cast<int>((target_.shared_limit + kilobyte) / (facts_.shared_bytes + kilobyte)),
+                              65536 / (80 * t_.threads));
+  if (!carries && blocks > 1) t_.isa.want_blocks(*function_, blocks);
 }
 
 // Lifetimes

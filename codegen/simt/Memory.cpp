@@ -241,7 +241,8 @@ bool KernelEmitter::is_staged(mlir::Operation* load) {
   mlir::Value v = load->getResult(0);
   std::int64_t rows = extents(v)[0], columns = extents(v)[1];
   if (rows == 1 || columns == 1) return false;
-  return feeds_product(v) || bytes_of(element_type(v)) == 2;
+  const int bytes = bytes_of(element_type(v));
+  return feeds_product(v) || (bytes == 2 && wide_access(layout_of(v), false, bytes, columns) * bytes < 8);
 }
 
 /// Whether the rows of a tile stand side by side in memory, and not the columns.
@@ -254,8 +255,10 @@ Registers KernelEmitter::load_registers(mlir::Operation* op, const Memory& m) {
   bool by_rows = is_by_rows(m);
   Layout layout = layout_of(v);
   bool staged = is_staged(op);
-  if (staged) layout = choice_.staged(rows, columns, bytes, by_rows);
   bool wide = !m.column_stride || by_rows;
+  // Pieces of a row go to shared memory as they are; what is held otherwise is not loaded that way.
+  if (staged && wide_access(layout, by_rows, bytes, by_rows ? rows : columns) * bytes < 8)
+    layout = choice_.staged(rows, columns, bytes, by_rows);
   int vector = wide ? wide_access(layout, by_rows, bytes, by_rows ? rows : columns) : 1;
   return {layout, load(m, layout, rows, columns, vector)};
 }
@@ -273,6 +276,7 @@ void KernelEmitter::emit_load(mlir::Operation* op) {
   writes(c);
   store(loaded, c, extents(v)[0], extents(v)[1]);
   define(v, c);
+  if (loaded.layout == layout_of(v)) define(v, loaded.layout, loaded.values);
 }
 
 void KernelEmitter::emit_store(mlir::Operation* op) {
