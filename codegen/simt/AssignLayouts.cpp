@@ -160,7 +160,8 @@ private:
     for (Value x : op->getOperands()) {
       if (!is_matrix(x)) continue;
       Operation* source = x.getDefiningOp();
-      if (!source || source->getBlock() != block_) return refuse(v);
+      // Scores are rounded where they are made, if that is what is asked of them: they keep their layout.
+      if (!source || source->getBlock() != block_ || isa<DecayedScoresOp, DecayedApplyOp>(source)) return refuse(v);
       if (isa<LoadOp, LoadRowsOp>(source) && cast<RankedTensorType>(x.getType()).getElementTypeBitWidth() == 32)
         bytes_ = 4;
       // What lies in shared memory or comes from global memory may be read in any layout.

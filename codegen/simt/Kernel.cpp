@@ -168,14 +168,21 @@ void KernelEmitter::emit(ArrayRef<std::string> names) {
   llvm::IRBuilder<>(exit_).CreateRetVoid();
   llvm::IRBuilder<>(entry_).CreateBr(body);
   facts_.shared_bytes = static_cast<std::size_t>(scratch_.peak());
-  // Where no state is at home in registers, blocks side by side hide each other's latencies: as many as shared memory
-  // has room for, if 80 registers a thread are enough for that. A block takes a kilobyte more than it asks for.
-  bool carries = false;
-  kernel_.walk([&](mlir::scf::ForOp loop) { carries |= loop.getNumRegionIterArgs() != 0; });
-  const auto kilobyte = std::size_t{1024};
-  const int blocks = std::min(static_cast<int>((target_.shared_limit + kilobyte) / (facts_.shared_bytes + kilobyte)),
-                              65536 / (80 * t_.threads));
-  if (!carries && blocks > 1) t_.isa.want_blocks(*function_, blocks);
+  // A triangular system is a long chain with few threads at work: blocks side by side hide it, as many as 80 registers
+  // a thread allow, if shared memory has room for them (a block takes a kilobyte more than it asks for). Not where a
+  // state or operands of scores are at home in registers.
+  bool waits = false, needs_registers = false;
+  kernel_.walk([&](mlir::Operation* op) {
+    auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);
+    waits |= mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op);
+    needs_registers |= (loop && loop.getNumRegionIterArgs()) || mlir::isa<DecayedScoresOp, DecayedApplyOp>(op);
+  });
+  constexpr std::size_t kilobyte = 1024;
+  const int blocks = 65536 / (80 * t_.threads);
+  const std::size_t each = facts_.shared_bytes + kilobyte;
+  if (waits && !needs_registers && blocks > 1 &&
+      static_cast<std::size_t>(blocks) * each <= target_.shared_limit + kilobyte)
+    t_.isa.want_blocks(*function_, blocks);
 }
 
 // Lifetimes
