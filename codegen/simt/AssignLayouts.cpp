@@ -114,6 +114,10 @@ bool feeds_products_only(Value v) {
 class Pieces {
 public:
   explicit Pieces(KernelOp kernel) : block_(&kernel.getBody().front()) {
+    // Scores need all registers while they are made; what comes after them is not held until then.
+    bool scores = false;
+    kernel.walk([&](Operation* op) { scores |= isa<DecayedScoresOp, DecayedApplyOp>(op); });
+    if (scores) return;
     for (Operation& op : *block_) result(&op);
     kernel.walk([&](Operation* op) {
       for (Value x : op->getOperands())
@@ -138,9 +142,7 @@ private:
   static bool is_row_wise(Operation* op) { return is_element_wise(op) || isa<NeutralOp, MaskOp>(op); }
   static bool is_running(Operation* op) { return isa<CumsumOp, CummaxOp, LogcumsumexpOp, AffineScanOp>(op); }
   /// Results lie in shared memory, and operands are read there.
-  static bool is_in_memory(Operation* op) {
-    return is_running(op) || isa<InverseUnitLowerOp, SolveUnitLowerOp, DecayedScoresOp, DecayedApplyOp>(op);
-  }
+  static bool is_in_memory(Operation* op) { return is_running(op) || isa<InverseUnitLowerOp, SolveUnitLowerOp>(op); }
   bool reads_pieces(Operation* op) const {
     if (op->getBlock() != block_) return false;
     if (auto t = dyn_cast<TransposeOp>(op)) return feeds_products_only(t.getTile());
@@ -153,15 +155,14 @@ private:
   void result(Operation* op) {
     if (op->getNumResults() != 1 || !is_matrix(op->getResult(0))) return;
     Value v = op->getResult(0);
-    if (isa<LoadOp, LoadRowsOp, BroadcastOp, DecayedScoresOp, DecayedApplyOp>(op)) return;
+    if (isa<LoadOp, LoadRowsOp, BroadcastOp>(op)) return;
     const int own = node(v);
     if (!is_row_wise(op) && !is_in_memory(op)) return refuse(v);
     if (is_running(op)) bytes_ = 4;
     for (Value x : op->getOperands()) {
       if (!is_matrix(x)) continue;
       Operation* source = x.getDefiningOp();
-      // Scores are rounded where they are made, if that is what is asked of them: they keep their layout.
-      if (!source || source->getBlock() != block_ || isa<DecayedScoresOp, DecayedApplyOp>(source)) return refuse(v);
+      if (!source || source->getBlock() != block_) return refuse(v);
       if (isa<LoadOp, LoadRowsOp>(source) && cast<RankedTensorType>(x.getType()).getElementTypeBitWidth() == 32)
         bytes_ = 4;
       // What lies in shared memory or comes from global memory may be read in any layout.

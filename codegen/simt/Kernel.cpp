@@ -168,21 +168,6 @@ void KernelEmitter::emit(ArrayRef<std::string> names) {
   llvm::IRBuilder<>(exit_).CreateRetVoid();
   llvm::IRBuilder<>(entry_).CreateBr(body);
   facts_.shared_bytes = static_cast<std::size_t>(scratch_.peak());
-  // A triangular system is a long chain with few threads at work: blocks side by side hide it, as many as 80 registers
-  // a thread allow, if shared memory has room for them (a block takes a kilobyte more than it asks for). Not where a
-  // state or operands of scores are at home in registers.
-  bool waits = false, needs_registers = false;
-  kernel_.walk([&](mlir::Operation* op) {
-    auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);
-    waits |= mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op);
-    needs_registers |= (loop && loop.getNumRegionIterArgs()) || mlir::isa<DecayedScoresOp, DecayedApplyOp>(op);
-  });
-  constexpr std::size_t kilobyte = 1024;
-  const int blocks = 65536 / (80 * t_.threads);
-  const std::size_t each = facts_.shared_bytes + kilobyte;
-  if (waits && !needs_registers && blocks > 1 &&
-      static_cast<std::size_t>(blocks) * each <= target_.shared_limit + kilobyte)
-    t_.isa.want_blocks(*function_, blocks);
 }
 
 // Lifetimes

@@ -21,6 +21,23 @@ static WorkspaceTensor workspace_tensor(WorkspaceOp op) {
   return w;
 }
 
+/// Blocks that shall fit on a multiprocessor by their registers, where they do by their shared memory (each takes a
+/// kilobyte more than it asks for); 0: the assembler weighs registers best, and may take fewer than it would be given.
+static int blocks_side_by_side(KernelOp kernel, const KernelFacts& facts, const Target& target) {
+  bool scores = false, systems = false, carries = false;
+  kernel.walk([&](mlir::Operation* op) {
+    auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);
+    carries |= loop && loop.getNumRegionIterArgs();
+    scores |= mlir::isa<DecayedScoresOp, DecayedApplyOp>(op);
+    systems |= mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op);
+  });
+  // A triangular system is a long chain with few threads at work: others hide it, as many as 80 registers a thread
+  // allow. Scores need more registers than that.
+  const int blocks = scores ? 2 : systems && !carries ? 65536 / (80 * facts.threads) : 0;
+  const bool fit = static_cast<std::size_t>(blocks) * (facts.shared_bytes + 1024) <= target.shared_limit + 1024;
+  return blocks > 1 && fit ? blocks : 0;
+}
+
 bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::Module& module,
                   Artifact& artifact, std::string& failure) {
   llvm::DIBuilder debug(module);
@@ -53,9 +70,8 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructio
         return false;
       }
       facts = emitter.facts();
-      // Where two blocks fit by their shared memory (each takes a kilobyte more), they shall by their registers.
-      if (2 * (facts.shared_bytes + 1024) <= target.shared_limit + 1024)
-        instructions.share_registers(*emitter.function(), 2);
+      if (int blocks = blocks_side_by_side(kernel, facts, target))
+        instructions.share_registers(*emitter.function(), blocks);
       if (facts.shared_bytes <= target.shared_limit || !staged) break;
       emitter.function()->eraseFromParent();
     }
