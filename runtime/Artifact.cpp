@@ -31,6 +31,7 @@ void to_json(json& j, const KernelFacts& k) {
        {"views", json::array()},      {"dims", k.dims}, {"scalars", k.scalars},
        {"arena_bytes", k.arena_bytes}};
   if (k.threads != 0) j["threads"] = k.threads, j["shared_bytes"] = k.shared_bytes, j["slices"] = k.slices;
+  if (k.narrow) j["narrow"] = true;
   for (const ViewArgument& view : k.views) to_json(j["views"].emplace_back(), view);
 }
 void from_json(const json& j, KernelFacts& k) {
@@ -44,6 +45,7 @@ void from_json(const json& j, KernelFacts& k) {
   k.threads = j.value("threads", 0);
   k.shared_bytes = j.value("shared_bytes", std::size_t{0});
   k.slices = j.value("slices", 1);
+  k.narrow = j.value("narrow", false);
 }
 
 }  // namespace

@@ -44,6 +44,9 @@ struct KernelFacts {
   int threads = 0;               ///< of a block
   std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
   int slices = 1;                ///< blocks that share an item
+  /// More slices of what the kernel before it does, with the same arguments: launched instead of it where the grid
+  /// would leave multiprocessors without a block.
+  bool narrow = false;
 };
 
 struct StageTime {

@@ -69,6 +69,8 @@ public:
   /// The host may read its memory at any time.
   virtual bool host_memory() const = 0;
   virtual bool wants_memory() const { return false; }
+  /// How many blocks of a kernel that fills one work at a time.
+  virtual int multiprocessors() const = 0;
 
   virtual std::shared_ptr<DeviceModule> load(const Artifact& artifact) = 0;
   /// Begins the launches in order on the run's stream. Allocates nothing and waits for nothing on a real device.

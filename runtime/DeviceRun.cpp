@@ -65,19 +65,24 @@ void Preparation::launch_on(Device& device) {
   DeviceLaunch launches[kMaxLaunches];
   std::size_t count = 0;
   for (const BoundKernel& kernel : plan.program.kernels) {
-    const std::int64_t blocks = kernel.items({dims, chunks}) * kernel.slices;
-    if (blocks == 0) continue;
+    const std::int64_t items = kernel.items({dims, chunks});
+    if (items == 0) continue;
+    // Twice the blocks repeat some work: worth it where a quarter of the device had none.
+    const bool is_narrow = kernel.narrow && 4 * items * kernel.slices < 3 * device.multiprocessors();
     std::int64_t* row = parameters[count];
     std::int64_t* numbers = row + kernel.views.size();
     // Pointers, integers and doubles all take 8 bytes here, which the sizes below hold to.
     static_assert(sizeof(void*) == sizeof(std::int64_t) && sizeof(double) == sizeof(std::int64_t));
     lay_arguments(kernel, reinterpret_cast<void**>(row), numbers, reinterpret_cast<double*>(numbers + kernel.integers));
-    launches[count++] = {kernel.on_device.handle,
-                         kernel.symbol.c_str(),
-                         blocks,
-                         kernel.threads,
-                         kernel.shared_bytes,
-                         {row, kernel.views.size() + kernel.integers + kernel.scalars.size()}};
+    const std::span<std::int64_t> all{row, kernel.views.size() + kernel.integers + kernel.scalars.size()};
+    const auto begin = [&](const auto& form) {
+      launches[count++] = {form.on_device.handle, form.symbol.c_str(), items * form.slices,
+                           form.threads,          form.shared_bytes,   all};
+    };
+    if (is_narrow)
+      begin(*kernel.narrow);
+    else
+      begin(kernel);
   }
   DeviceRun run{args.stream, {}};
   std::vector<MemoryRange> ranges;

@@ -32,6 +32,13 @@ bool count(const Signature& signature, const std::string& name, Count& found) {
 
 }  // namespace
 
+static bool same_arguments(const KernelFacts& a, const KernelFacts& b) {
+  return a.dims == b.dims && a.scalars == b.scalars && a.grid == b.grid && a.chunk == b.chunk &&
+         std::ranges::equal(a.views, b.views, [](const ViewArgument& x, const ViewArgument& y) {
+           return x.tensor == y.tensor && x.rank == y.rank;
+         });
+}
+
 Program Program::bind(const Code& code, const Signature& signature, int threads, std::string& why) {
   Program program;
   program.on_device = code.device != nullptr;
@@ -53,6 +60,7 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
     program.workspace.push_back(bound);
   }
   std::size_t block = round_up(code.artifact.kernels.size() * sizeof(Launch), kLine);
+  const KernelFacts* wide = nullptr;
   for (const KernelFacts& facts : code.artifact.kernels) {
     BoundKernel kernel;
     kernel.symbol = facts.symbol;
@@ -60,6 +68,16 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
       if (facts.threads < 1 || facts.threads > 1024 || facts.slices < 1)
         return wrong(
             fmt::format("kernel {} has {} threads a block and {} slices", facts.symbol, facts.threads, facts.slices));
+      if (facts.narrow) {
+        if (program.kernels.empty() || program.kernels.back().narrow)
+          return wrong(fmt::format("kernel {} stands for one that is not there", facts.symbol));
+        if (!same_arguments(facts, *wide))
+          return wrong(fmt::format("kernel {} has other arguments than {}", facts.symbol, wide->symbol));
+        program.kernels.back().narrow = {code.device_module->kernel(facts), facts.threads, facts.slices,
+                                         facts.shared_bytes, facts.symbol};
+        continue;
+      }
+      wide = &facts;
       kernel.on_device = code.device_module->kernel(facts);
       kernel.threads = facts.threads, kernel.slices = facts.slices, kernel.shared_bytes = facts.shared_bytes;
     } else {

@@ -32,6 +32,14 @@ struct Count {
   std::int64_t at(const Sizes& sizes) const { return chunks ? sizes.chunks : extent.at(sizes.dims); }
 };
 
+/// Another kernel with the same arguments.
+struct NarrowKernel {
+  DeviceKernel on_device;
+  int threads = 0, slices = 1;
+  std::size_t shared_bytes = 0;
+  std::string symbol;
+};
+
 struct BoundKernel {
   HostKernel entry = nullptr;
   DeviceKernel on_device;
@@ -44,6 +52,7 @@ struct BoundKernel {
   std::vector<int> scalars;  ///< indices into Signature::scalars
   std::size_t integers = 0;  ///< strides and dims together
   bool sequences_first = false;
+  std::optional<NarrowKernel> narrow;  ///< for grids that are small beside the device
   /// Of its grid, slices not counted.
   std::int64_t items(const Sizes& sizes) const {
     std::int64_t product = 1;

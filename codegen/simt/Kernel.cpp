@@ -8,9 +8,9 @@ namespace latile::simt {
 using namespace tile;
 
 KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuilder& debug, llvm::DICompileUnit* unit,
-                             const Target& target, const Instructions& instructions, int threads, bool staged)
+                             const Target& target, const Instructions& instructions, int threads, std::size_t room)
     : kernel_(kernel), module_(module), target_(target), choice_(target, threads), debug_(debug), unit_(unit),
-      b_(module.getContext()), t_(b_, instructions, target.lanes, threads), staged_(staged && target.has_async_copy) {
+      b_(module.getContext()), t_(b_, instructions, target.lanes, threads), room_(room) {
   facts_.threads = threads;
 }
 

@@ -54,12 +54,14 @@ inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127)
 
 class KernelEmitter {
 public:
-  /// `staged`: tiles that a loop reads come while the turn before works, in twice the shared memory.
+  /// `room`: bytes of shared memory for stages. Tiles that a loop reads come while the turn before works, in twice
+  /// their memory, as far as there is room.
   KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, const Target&,
-                const Instructions&, int threads, bool staged);
+                const Instructions&, int threads, std::size_t room);
   /// Emits the function; facts() is complete then. `names` are those of the arguments after the grid's, in order.
   void emit(ArrayRef<std::string> names);
   const KernelFacts& facts() const { return facts_; }
+  std::size_t bytes_of_stages() const { return staged_; }
   llvm::Function* function() const { return function_; }
   const std::string& failure() const { return failure_; }
 
@@ -270,7 +272,8 @@ private:
     mlir::Value value;
     bool copy;
   };
-  const bool staged_;
+  const std::size_t room_;
+  std::size_t staged_ = 0;  ///< bytes of stages
   struct Stages {
     SmallVector<mlir::Operation*> positions, loads;  ///< integer ops that the loads need, in order; and those loads
     SmallVector<mlir::Operation*> vectors;           ///< loads whose registers wait a turn

@@ -38,6 +38,52 @@ static int blocks_side_by_side(KernelOp kernel, const KernelFacts& facts, const 
   return blocks > 1 && fit ? blocks : 0;
 }
 
+namespace {
+
+/// Where the code of a module's kernels goes.
+struct Code {
+  const Target& target;
+  const Instructions& instructions;
+  llvm::Module& module;
+  llvm::DIBuilder& debug;
+  llvm::DICompileUnit* unit;
+};
+
+}  // namespace
+
+/// `names`: of the arguments; `chunk`: rows of a chunk of the kernel's workspace, 0 where it has none.
+static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64_t chunk, const Code& code,
+                        KernelFacts& facts, std::string& failure) {
+  auto assigned = kernel->getAttrOfType<mlir::IntegerAttr>("threads");
+  const int threads = assigned ? static_cast<int>(assigned.getInt()) : threads_for(kernel, code.target);
+  // Loads a turn ahead, as many as there is room for two stages of.
+  std::size_t room = code.target.has_async_copy ? code.target.shared_limit : 0;
+  while (true) {
+    KernelEmitter emitter(kernel, code.module, code.debug, code.unit, code.target, code.instructions, threads, room);
+    emitter.emit(names);
+    if (!emitter.failure().empty()) {
+      failure = emitter.failure();
+      return false;
+    }
+    facts = emitter.facts();
+    if (int blocks = blocks_side_by_side(kernel, facts, code.target))
+      code.instructions.share_registers(*emitter.function(), blocks);
+    const std::size_t used = emitter.bytes_of_stages();
+    if (facts.shared_bytes <= code.target.shared_limit || used == 0) break;
+    // What comes without a second stage still needs the first.
+    const std::size_t excess = 2 * (facts.shared_bytes - code.target.shared_limit);
+    room = used > excess ? used - excess : 0;
+    emitter.function()->eraseFromParent();
+  }
+  // A kernel over chunks that reads no rows still has a grid that the run must count.
+  if (facts.grid.front() == "chunks" && facts.chunk == 0) facts.chunk = chunk;
+  if (facts.shared_bytes <= code.target.shared_limit) return true;
+  failure = facts.symbol + " needs " + std::to_string(facts.shared_bytes) + " bytes of shared memory, " +
+            code.target.name + " has " + std::to_string(code.target.shared_limit) +
+            ": choose a smaller chunk or smaller inner dimensions";
+  return false;
+}
+
 bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::Module& module,
                   Artifact& artifact, std::string& failure) {
   llvm::DIBuilder debug(module);
@@ -45,6 +91,7 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructio
   llvm::DICompileUnit* unit = debug.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus),
                                                       debug.createFile("latile", "."), "latile", true, "", 0, "",
                                                       llvm::DICompileUnit::DebugEmissionKind::LineTablesOnly);
+  const Code code{target, instructions, module, debug, unit};
   ProgramOp program = *lowered.getOps<ProgramOp>().begin();
   for (auto workspace : program.getBody().front().getOps<WorkspaceOp>())
     artifact.workspace.push_back(workspace_tensor(workspace));
@@ -58,32 +105,13 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructio
       names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
       if (workspace) chunk = static_cast<std::int64_t>(workspace.getChunk());
     }
-    KernelFacts facts;
-    auto assigned = kernel->getAttrOfType<mlir::IntegerAttr>("threads");
-    const int threads = assigned ? static_cast<int>(assigned.getInt()) : threads_for(kernel, target);
-    // Loads a turn ahead where two stages of them fit.
-    for (bool staged : {true, false}) {
-      KernelEmitter emitter(kernel, module, debug, unit, target, instructions, threads, staged);
-      emitter.emit(names);
-      if (!emitter.failure().empty()) {
-        failure = emitter.failure();
-        return false;
-      }
-      facts = emitter.facts();
-      if (int blocks = blocks_side_by_side(kernel, facts, target))
-        instructions.share_registers(*emitter.function(), blocks);
-      if (facts.shared_bytes <= target.shared_limit || !staged) break;
-      emitter.function()->eraseFromParent();
-    }
-    // A kernel over chunks that reads no rows still has a grid that the run must count.
-    if (facts.grid.front() == "chunks" && facts.chunk == 0) facts.chunk = chunk;
-    if (facts.shared_bytes > target.shared_limit) {
-      failure = facts.symbol + " needs " + std::to_string(facts.shared_bytes) + " bytes of shared memory, " +
-                target.name + " has " + std::to_string(target.shared_limit) +
-                ": choose a smaller chunk or smaller inner dimensions";
+    if (!emit_kernel(kernel, names, chunk, code, artifact.kernels.emplace_back(), failure)) return false;
+    auto other = kernel->getAttrOfType<mlir::FlatSymbolRefAttr>("narrow");
+    if (!other) continue;
+    KernelFacts& narrow = artifact.kernels.emplace_back();
+    if (!emit_kernel(lowered.lookupSymbol<KernelOp>(other.getValue()), names, chunk, code, narrow, failure))
       return false;
-    }
-    artifact.kernels.push_back(std::move(facts));
+    narrow.narrow = true;
   }
   debug.finalize();
   std::string invalid;

@@ -282,21 +282,45 @@ bool slice_columns(KernelOp kernel, std::int64_t slices, std::int64_t granule) {
   return true;
 }
 
+static bool carries_a_tile(KernelOp kernel) {
+  bool carries = false;
+  kernel.walk([&](scf::ForOp loop) {
+    for (Value v : loop.getInitArgs())
+      carries = carries || (type_of(v) && type_of(v).getDimSize(0) > 1 && type_of(v).getDimSize(1) > 1);
+  });
+  return carries;
+}
+
+/// Slices a kernel in pieces of at most so many columns: the fewest that it allows, or none.
+static void slice(KernelOp kernel, std::int64_t most) {
+  std::int64_t extent = sliceable_columns(kernel);
+  for (std::int64_t slices = (extent + most - 1) / most; slices <= extent / 16; ++slices)
+    if (slice_columns(kernel, slices)) return;
+}
+
 LogicalResult slice_columns(ModuleOp module) {
   auto given = module->getAttrOfType<IntegerAttr>("tile.slice_columns");
   std::int64_t most = given ? given.getInt() : 64;
+  SmallVector<KernelOp> kernels;
   module.walk([&](KernelOp kernel) {
-    bool carries = false;
-    kernel.walk([&](scf::ForOp loop) {
-      for (Value v : loop.getInitArgs())
-        carries = carries || (type_of(v) && type_of(v).getDimSize(0) > 1 && type_of(v).getDimSize(1) > 1);
-    });
-    if (!carries) return;
-    std::int64_t extent = sliceable_columns(kernel);
-    for (std::int64_t slices = (extent + most - 1) / most; slices <= extent / 16; ++slices) {
-      if (slice_columns(kernel, slices)) return;
-    }
+    if (carries_a_tile(kernel)) kernels.push_back(kernel);
   });
+  for (KernelOp kernel : kernels) {
+    // Half of 64 columns still pay for what each slice repeats, where more blocks find an idle multiprocessor.
+    const bool twice = most >= 64 && sliceable_columns(kernel) > most;
+    OpBuilder builder(kernel->getContext());
+    builder.setInsertionPointAfter(kernel);
+    auto narrow = twice ? cast<KernelOp>(builder.clone(*kernel)) : KernelOp();
+    slice(kernel, most);
+    if (!narrow) continue;
+    slice(narrow, most / 2);
+    if (!kernel->hasAttr("slices") || !narrow->hasAttr("slices")) {
+      narrow.erase();
+      continue;
+    }
+    narrow.setSymName((kernel.getSymName() + "_narrow").str());
+    kernel->setAttr("narrow", FlatSymbolRefAttr::get(narrow.getSymNameAttr()));
+  }
   return success();
 }
 

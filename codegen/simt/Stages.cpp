@@ -45,7 +45,7 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
     if (!mlir::isa<LoadOp, LoadRowsOp>(op) || op.getResult(0).use_empty()) continue;
     if (written.contains(whole_view(op.getOperand(0)))) continue;
     mlir::Value v = op.getResult(0);
-    bool tile = staged_ && is_staged(&op), vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
+    bool tile = is_staged(&op), vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
     auto view = mlir::cast<ViewType>(op.getOperand(0).getType());
     // Whole pieces of 16 bytes, and nothing to pad.
     tile = tile && extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
@@ -57,9 +57,12 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
       stages_.vectors.push_back(&op);
       continue;
     }
-    stages_.loads.push_back(&op);
     Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v));
     scratch_.release(c.region);
+    const auto bytes = static_cast<std::size_t>(2 * stage_bytes(c));
+    if (staged_ + bytes > room_) continue;
+    staged_ += bytes;
+    stages_.loads.push_back(&op);
     c.region = scratch_.allocate(2 * stage_bytes(c));
     c.borrowed = true;
     ahead_[&op] = c;

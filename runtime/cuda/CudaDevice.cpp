@@ -63,7 +63,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Driver> loaded, int ordinal) : driv
   };
   major = attribute(kMajor), minor = attribute(kMinor);
   shared = attribute(kSharedPerBlockOptin);
-  multiprocessors = attribute(kMultiprocessors);
+  processors = attribute(kMultiprocessors);
   char text[256] = {};
   driver->check(driver->DeviceGetName(text, sizeof text - 1, handle), "a device's name");
   driver->check(driver->DeviceTotalMem(&memory_bytes, handle), "a device's memory");
@@ -79,8 +79,8 @@ CudaDevice::~CudaDevice() { driver->DevicePrimaryCtxRelease(handle); }
 
 std::string CudaDevice::description() const {
   return fmt::format("{}, {}, {} multiprocessors, {:.0f} GiB, {} KiB of shared memory a block, CUDA {}.{}", the_name,
-                     the_target.substr(5), multiprocessors, static_cast<double>(memory_bytes) / (1 << 30),
-                     shared / 1024, driver->version / 1000, driver->version % 1000 / 10);
+                     the_target.substr(5), processors, static_cast<double>(memory_bytes) / (1 << 30), shared / 1024,
+                     driver->version / 1000, driver->version % 1000 / 10);
 }
 
 std::shared_ptr<DeviceModule> CudaDevice::load(const Artifact& artifact) {

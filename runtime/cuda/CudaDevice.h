@@ -13,6 +13,7 @@ public:
   const std::string& target() const override { return the_target; }
   std::string description() const override;
   bool host_memory() const override { return false; }
+  int multiprocessors() const override { return processors; }
   std::shared_ptr<DeviceModule> load(const Artifact& artifact) override;
   void launch(const DeviceRun& run, std::span<const DeviceLaunch> launches) override;
   void* allocate(std::size_t bytes) override;
@@ -35,7 +36,7 @@ private:
   int number;
   DeviceHandle handle = 0;
   ContextHandle primary = nullptr;
-  int major = 0, minor = 0, shared = 0, multiprocessors = 0;
+  int major = 0, minor = 0, shared = 0, processors = 0;
   std::size_t memory_bytes = 0;
   std::string the_target, the_name;
   std::vector<Event> marks;
