@@ -33,7 +33,8 @@ static int blocks_side_by_side(KernelOp kernel, const KernelFacts& facts, const 
   });
   // A triangular system is a long chain with few threads at work: others hide it, as many as 80 registers a thread
   // allow. Scores need more registers than that.
-  const int blocks = scores ? 2 : systems && !carries ? 65536 / (80 * facts.threads) : 0;
+  const int registers = scores ? target.registers_of_scores : systems && !carries ? 80 : 0;
+  const int blocks = registers ? 65536 / (registers * facts.threads) : 0;
   const bool fit = static_cast<std::size_t>(blocks) * (facts.shared_bytes + 1024) <= target.shared_limit + 1024;
   return blocks > 1 && fit ? blocks : 0;
 }

@@ -3,7 +3,7 @@
 
 // Value columns never meet: 128 of them are two slices of 64. The normaliser `z` belongs to no slice; the first stores it.
 // CHECK-LABEL: tile.kernel @serial(
-// CHECK-SAME: grid = ["N", "H", "slice"], slices = 2 : i64
+// CHECK-SAME: grid = ["N", "H", "slice"], narrow = @serial_narrow, slices = 2 : i64
 // CHECK: %[[AT:.*]] = arith.muli %slice, %c64
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq
 // CHECK-DAG: %[[V:.*]] = tile.columns %v at %[[AT]] : <?x?x?x128xbf16, unit 3> -> <?x?x?x64xbf16, unit 3>
@@ -16,6 +16,10 @@
 // CHECK: tile.store %{{.*}}, %[[S]][
 // CHECK: scf.if %[[FIRST]]
 // CHECK-NEXT: tile.store %{{.*}}, %zt[
+// Its twin for small grids, in slices of 32.
+// CHECK-LABEL: tile.kernel @serial_narrow(
+// CHECK-SAME: grid = ["N", "H", "slice"], slices = 4 : i64
+// CHECK: tile.load %{{.*}}[%n, %head] : <?x?x32x32xf32> -> tensor<32x32xf32>
 tile.kernel @serial(%n: index, %h: index, %sequences: !tile.sequences<dense>, %k: !tile.view<?x?x?x32xbf16, unit 3>,
     %v: !tile.view<?x?x?x128xbf16, unit 3>, %S: !tile.view<?x?x32x128xf32>, %z: !tile.view<?x?x32xf32>, %zt: !tile.view<?x?x32xf32>)
     attributes {grid = ["N", "H"], arg_names = ["sequences", "k", "v", "S", "z", "zt"]} {
