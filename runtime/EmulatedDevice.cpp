@@ -73,8 +73,8 @@ public:
   const std::string& target() const override { return the_target; }
   std::string description() const override { return the_target.substr(9) + ", emulated on the CPU"; }
   bool host_memory() const override { return true; }
-  /// A small GPU: a grid of one or two blocks takes narrow kernels, larger ones the others.
-  int multiprocessors() const override { return 4; }
+  /// A small GPU: the smallest grids take narrow kernels, the others do not.
+  int multiprocessors() const override { return 16; }
   bool wants_memory() const override { return true; }
 
   std::shared_ptr<DeviceModule> load(const Artifact& artifact) override {
