@@ -1,9 +1,8 @@
 #include "codegen/host/Host.h"
 #include "codegen/host/KernelEmitter.h"
-#include "llvm/IR/LegacyPassManager.h"
+#include "codegen/Llvm.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -63,22 +62,6 @@ void set_attributes(llvm::Module& module, const llvm::TargetMachine& machine, co
 constexpr const char* short_list =
     "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)";
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine, const char* list) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(passes, list));
-  passes.run(module, modules);
-}
-
 // Quick instruction selection hands what it does not know, and all of the block before it, to the thorough one, whose
 // scheduler takes quadratic time: a kernel of 90,000 instructions 26 s instead of 1.5 s.
 void shorten_blocks(llvm::Module& module) {
@@ -91,15 +74,6 @@ void shorten_blocks(llvm::Module& module) {
         if (!llvm::isa<llvm::PHINode>(i) && !i.isTerminator() && ++n % most == 0) starts.push_back(&i);
       for (llvm::Instruction* i : llvm::reverse(starts)) block.splitBasicBlock(i->getIterator());
     }
-}
-
-std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  machine.addPassesToEmitFile(passes, out, nullptr, type);
-  passes.run(module);
-  return std::string(bytes.begin(), bytes.end());
 }
 
 }  // namespace
@@ -156,15 +130,16 @@ bool compile_host(mlir::ModuleOp lowered, const HostIsa& isa, Artifact& artifact
     return false;
   }
   clock.mark("emit");
-  optimise(module, *machine, short_list);
+  run_passes(module, *machine, short_list);
   clock.mark("optimise");
   if (texts) {
     llvm::raw_string_ostream out(texts->llvm);
     module.print(out, nullptr);
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-    texts->assembly = generate(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!write_file(*copy, *machine, llvm::CodeGenFileType::AssemblyFile, texts->assembly, failure)) return false;
   }
-  std::string object = generate(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  std::string object;
+  if (!write_file(module, *machine, llvm::CodeGenFileType::ObjectFile, object, failure)) return false;
   clock.mark("codegen");
   if (texts) texts->object = object;
   if (!link_shared(object, artifact.binary, failure)) return false;
@@ -179,9 +154,11 @@ bool compile_module(llvm::Module& module, const HostIsa& isa, std::string& share
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   set_attributes(module, *machine, isa);
-  optimise(module, *machine, quick ? "function(early-cse)" : short_list);
+  run_passes(module, *machine, quick ? "function(early-cse)" : short_list);
   if (quick) shorten_blocks(module);
-  return link_shared(generate(module, *machine, llvm::CodeGenFileType::ObjectFile), shared, failure);
+  std::string object;
+  return write_file(module, *machine, llvm::CodeGenFileType::ObjectFile, object, failure) &&
+         link_shared(object, shared, failure);
 }
 
 }  // namespace latile::host

@@ -1,9 +1,8 @@
 #include "codegen/simt/Backend.h"
+#include "codegen/Llvm.h"
 #include "codegen/simt/Lower.h"
 #include "llvm/IR/DebugInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
 namespace latile::simt {
@@ -21,29 +20,14 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const std::string& name, con
 
 // The emitter leaves little to do; loops of unknown length stay loops. Nothing is moved out of loops here: an address
 // for every register would be, and live through the loop; the assembler weighs that against registers.
-static void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::ModulePassManager passes;
-  llvm::cantFail(
-      builder.parsePassPipeline(passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"));
-  passes.run(module, modules);
-}
+static constexpr const char* short_list = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
 
 bool lower(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::TargetMachine& machine,
            llvm::Module& module, Artifact& artifact, std::string& failure) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
   if (!emit_kernels(lowered, target, instructions, module, artifact, failure)) return false;
-  optimise(module, machine);
+  run_passes(module, machine, short_list);
   return true;
 }
 
@@ -52,16 +36,7 @@ bool write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFile
   // Places in the tile program serve the emulator's reports; in the target's code they would be a section that nothing
   // reads.
   llvm::StripDebugInfo(module);
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, out, nullptr, type)) {
-    failure = "the backend for " + machine.getTargetTriple().str() + " does not write this kind of file";
-    return false;
-  }
-  passes.run(module);
-  text.assign(bytes.begin(), bytes.end());
-  return true;
+  return write_file(module, machine, type, text, failure);
 }
 
 }  // namespace latile::simt
