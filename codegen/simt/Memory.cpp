@@ -196,16 +196,7 @@ void KernelEmitter::store(const Memory& m, const Registers& from, std::int64_t r
     Ir easy = vector > 1 ? m.aligned : nullptr;
     if (Ir full = all_rows_exist(m, rows)) easy = easy ? b_.CreateAnd(easy, full) : full;
     if (!easy || layout.registers() == 1) return slow();
-    t_.choose(
-        easy,
-        [&] {
-          fast();
-          return SmallVector<Ir>();
-        },
-        [&] {
-          slow();
-          return SmallVector<Ir>();
-        });
+    t_.either(easy, fast, slow);
   };
   Ir writes = m.exists;
   if (Ir first = t_.is_first_replica(layout)) writes = writes ? b_.CreateAnd(writes, first) : first;

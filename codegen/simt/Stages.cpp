@@ -52,8 +52,8 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
     llvm::SetVector<mlir::Operation*> own;
     if (!(tile || vector) || !llvm::all_of(op.getOperands(), [&](mlir::Value x) { return positions_of(x, loop, own); }))
       continue;
-    positions.insert(own.begin(), own.end());
     if (vector) {
+      positions.insert(own.begin(), own.end());
       stages_.vectors.push_back(&op);
       continue;
     }
@@ -62,6 +62,7 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
     const auto bytes = static_cast<std::size_t>(2 * stage_bytes(c));
     if (staged_ + bytes > room_) continue;
     staged_ += bytes;
+    positions.insert(own.begin(), own.end());
     stages_.loads.push_back(&op);
     c.region = scratch_.allocate(2 * stage_bytes(c));
     c.borrowed = true;
@@ -137,24 +138,12 @@ void KernelEmitter::start_copy(const Memory& m, const Copy& to, std::int64_t row
       set_element(to, row, column, x);
     });
   };
-  auto either = [&](Ir condition, auto then, auto otherwise) {
-    t_.choose(
-        condition,
-        [&] {
-          then();
-          return SmallVector<Ir>();
-        },
-        [&] {
-          otherwise();
-          return SmallVector<Ir>();
-        });
-  };
-  auto masked = [&] { either(m.aligned, asynchronous, plain); };
+  auto masked = [&] { t_.either(m.aligned, asynchronous, plain); };
   if (!evenly) return masked();
   Ir easy = m.aligned;
   if (m.exists) easy = b_.CreateAnd(easy, m.exists);
   if (Ir full = all_rows_exist(m, rows)) easy = b_.CreateAnd(easy, full);
-  either(easy, whole, masked);
+  t_.either(easy, whole, masked);
 }
 
 }  // namespace latile::simt

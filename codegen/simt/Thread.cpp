@@ -160,13 +160,17 @@ void Thread::spread(std::int64_t count, llvm::function_ref<void(Ir)> body) const
 }
 
 void Thread::when(Ir condition, llvm::function_ref<void()> then) const {
-  choose(
-      condition,
-      [&] {
-        then();
-        return SmallVector<Ir>();
-      },
-      [] { return SmallVector<Ir>(); });
+  either(condition, then, [] {});
+}
+
+void Thread::either(Ir condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) const {
+  auto without_values = [](llvm::function_ref<void()> side) {
+    return [side] {
+      side();
+      return SmallVector<Ir>();
+    };
+  };
+  choose(condition, without_values(then), without_values(otherwise));
 }
 
 SmallVector<Ir> Thread::choose(Ir condition, llvm::function_ref<SmallVector<Ir>()> then,

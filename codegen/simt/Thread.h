@@ -69,6 +69,7 @@ public:
   /// Elements `from, from + threads, …` below `count`, one each for every thread.
   void spread(std::int64_t count, llvm::function_ref<void(Ir element)> body) const;
   void when(Ir condition, llvm::function_ref<void()> then) const;
+  void either(Ir condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) const;
   /// Values that both branches give.
   SmallVector<Ir> choose(Ir condition, llvm::function_ref<SmallVector<Ir>()> then,
                          llvm::function_ref<SmallVector<Ir>()> otherwise) const;
