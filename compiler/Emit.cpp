@@ -93,12 +93,20 @@ void ProgramEmitter::check_axis() {
   if (spec.head_ratio < 1 || (spec.head_ratio > 1 && !grouped))
     r.report({},
              "the head ratio is " + std::to_string(spec.head_ratio) + (grouped ? "" : ", and no head axis is grouped"));
-  if (spec.head_ratio == 1) return;
+  if (spec.head_ratio == 1 || !grouped) return;
+  // Kernels own what they write; a scan may have carries on the axis that its own one groups.
+  const bool scan = body && body->kind != Body::kernel;
+  bool shared = scan, carried = false;
   for (auto& d : r.decls)
-    if ((d.kind == Kind::carry || d.kind == Kind::output) && d.head != axis)
+    if (d.kind == Kind::carry) shared &= d.head == r.parent[axis], carried = true;
+  for (auto& d : r.decls) {
+    bool coarse = d.head == r.parent[axis] && (d.kind == Kind::carry ? scan : shared && carried);
+    if ((d.kind == Kind::carry || d.kind == Kind::output) && d.head != axis && !coarse)
       r.report(d.loc, "'" + d.name + "' lives on " + (d.head == -1 ? "no head axis" : "heads " + r.extents[d.head]) +
-                          " while the scan runs over " + r.extents[axis] +
-                          ": not yet lowered for more than one head of " + r.extents[axis] + " in a group");
+                          (d.kind == Kind::output ? ", which the carries do not" : "") +
+                          ": with more than one head of " + r.extents[axis] + " in a group, declare it over " +
+                          r.extents[axis]);
+  }
 }
 
 void ProgramEmitter::check_type(const Declaration& d, const BoundTensor& t) {

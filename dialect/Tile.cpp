@@ -124,6 +124,20 @@ static Value history_of(ScanOp op, OperandRange operands, unsigned i) {
 }
 Value ScanOp::historyOf(unsigned i) { return history_of(*this, getHistory(), i); }
 Value ScanOp::historyIndexOf(unsigned i) { return history_of(*this, getHistoryIndex(), i); }
+bool ScanOp::showsAbsence() {
+  bool written = false;
+  for (unsigned i = 0; i < getCarries().size(); ++i) {
+    if (!initialIndexOf(i) || (finalOf(i) && !finalIndexOf(i))) return false;
+    written |= finalOf(i) != nullptr;
+  }
+  return written;
+}
+StringRef ScanOp::carryAxis() {
+  ArrayRef<Attribute> heads = getCarryHeads().getValue();
+  if (getHeadRatio() == 1 || heads.empty() || !llvm::all_equal(heads)) return getAxis();
+  StringRef axis = cast<StringAttr>(heads.front()).getValue();
+  return axis.empty() ? getAxis() : axis;
+}
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define GET_OP_CLASSES

@@ -10,7 +10,7 @@ def Tile_ProgramOp : Tile_Op<"program", [FunctionOpInterface, DeclareOpInterface
   let summary = "one specialisation of an operator";
   let description = [{
     Arguments are the bound tensors as views, `!tile.sequences`, and run-time scalars as `f64`; `arg_names` names
-    them. The body holds one scan, or after lowering the launches of its kernels.
+    them. The body holds one scan (two where states of different head axes are written), or after lowering the launches of its kernels.
 
     Example: `tile.program @op(%sequences: !tile.sequences<dense>, %x: !tile.view<?x?x8xf32>) attributes {arg_names = ["sequences", "x"]} { … }`.
   }];
@@ -85,6 +85,12 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, SingleBlock,
     ::mlir::Value historyIndexOf(unsigned i);
     /// Tokens between the history states of carry i; 0: it has none.
     int64_t everyOf(unsigned i);
+    /// The head axis that all carries live on where it is coarser than `axis` and groups have more than one head; else
+    /// `axis`.
+    ::llvm::StringRef carryAxis();
+    /// Whether slots tell a sequence that is absent from a step: every carry starts from an index, and those that are
+    /// written, one at least, go to one.
+    bool showsAbsence();
   }];
 }
 
@@ -191,6 +197,18 @@ def Tile_HeadOp : Tile_Op<"head", [Pure]> {
   let arguments = (ins Index:$fine, I64Attr:$ratio, Tile_HeadMap:$map, StrAttr:$axis);
   let results = (outs Index:$coarse);
   let assemblyFormat = "$fine `of` $axis $map $ratio attr-dict";
+}
+def Tile_MemberOp : Tile_Op<"member", [Pure]> {
+  let summary = "the head of the finer axis that is number `number` of those that belong to a head of the coarser one";
+  let description = [{
+    grouped: head * ratio + number; tiled: number * heads + head, for which `heads` is the count on the coarser axis,
+    `axis`.
+
+    Example: `%hq = tile.member %j, %h of "H" grouped 2`.
+  }];
+  let arguments = (ins Index:$number, Index:$coarse, I64Attr:$ratio, Tile_HeadMap:$map, StrAttr:$axis);
+  let results = (outs Index:$fine);
+  let assemblyFormat = "$number `,` $coarse `of` $axis $map $ratio attr-dict";
 }
 def Tile_SlotOp : Tile_Op<"slot", [MemoryEffects<[MemRead]>]> {
   let summary = "index[n] or index[n, m] of a tensor of slots, in int32 or int64; negative: none";

@@ -220,6 +220,12 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
         h.getMap() == HeadMap::Grouped ? b.CreateSDiv(in(0), ratio) : b.CreateSRem(in(0), dim(h.getAxis().str()));
     return true;
   }
+  if (auto m = mlir::dyn_cast<MemberOp>(op)) {
+    indices_[m.getFine()] = m.getMap() == HeadMap::Grouped
+                                ? l_.add(l_.mul(in(1), static_cast<std::int64_t>(m.getRatio())), in(0))
+                                : l_.add(l_.mul(in(0), dim(m.getAxis().str())), in(1));
+    return true;
+  }
   if (auto r = mlir::dyn_cast<RowsOp>(op)) {
     std::int64_t size = r.getRows().getType().getSize();
     Ir left = b.CreateSub(in(2), in(1));
@@ -415,6 +421,9 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
 
   auto step = loop.getConstantStep();
   if (!step) return fail(loop, "has no constant step");
+  // What was made before a nested loop is there in each of its turns; what a turn makes may be gone behind it.
+  const auto steps = steps_;
+  const auto scaled = scaled_;
   l_.loop(indices_.lookup(loop.getLowerBound()), indices_.lookup(loop.getUpperBound()), step->getSExtValue(),
           [&](Ir iv) {
             indices_[loop.getInductionVar()] = iv;
@@ -427,13 +436,17 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
               else
                 store_forms(c);
             }
-            steps_.clear();
-            scaled_.clear();
+            if (depth_ == 1) {
+              steps_.clear();
+              scaled_.clear();
+            }
             if (depth_ == 1) unfetched_ = &body;
             emit_operations(body);
             emit_carries(body.getTerminator(), carries, true);
             emit_carries(body.getTerminator(), carries, false);
           });
+  steps_ = steps;
+  scaled_ = scaled;
   if (depth_ == 1) prefetch_end_ = nullptr;
   // What follows the loop reads its results in the carries' buffers, panel by panel.
   for (mlir::Value r : loop.getResults()) {

@@ -37,8 +37,9 @@ static void dims_read(KernelOp kernel, const std::vector<std::string>& grid, std
   for (std::size_t k = 1; k < grid.size(); ++k) need(grid[k]);
   for (mlir::Type type : kernel.getArgumentTypes())
     if (auto s = mlir::dyn_cast<SequencesType>(type)) need(s.isRagged() ? "N" : "T");
-  kernel.walk([&](HeadOp h) {
-    if (h.getMap() != HeadMap::Grouped) need(h.getAxis().str());
+  kernel.walk([&](mlir::Operation* op) {
+    if (auto h = mlir::dyn_cast<HeadOp>(op); h && h.getMap() != HeadMap::Grouped) need(h.getAxis().str());
+    if (auto m = mlir::dyn_cast<MemberOp>(op); m && m.getMap() != HeadMap::Grouped) need(m.getAxis().str());
   });
 }
 
@@ -336,6 +337,15 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
     counts.push_back(values.size());
     init.append(values);
   }
+  // Turns that carry nothing on find the right operands that they share in shared memory.
+  if (init.empty())
+    body.walk([&](DotOp dot) {
+      mlir::Value right = dot.getB();
+      while (auto t = right.getDefiningOp<TransposeOp>()) right = t.getX();
+      if (!loop->isAncestor(right.getParentBlock()->getParentOp()) && extents(dot.getA())[0] > 1 &&
+          extents(right)[0] > 1 && extents(right)[1] > 1)
+        (void)copy(right);
+    });
   if (!failure_.empty()) return;
   Ir low = indices_.lookup(loop.getLowerBound()), high = indices_.lookup(loop.getUpperBound());
   std::int64_t stride = step->getSExtValue();

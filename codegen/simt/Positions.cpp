@@ -122,6 +122,12 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
                                                              : b_.CreateSRem(in(0), dim(h.getAxis().str()));
     return true;
   }
+  if (auto m = mlir::dyn_cast<MemberOp>(op)) {
+    indices_[m.getFine()] = m.getMap() == HeadMap::Grouped
+                                ? b_.CreateAdd(t_.mul(in(1), static_cast<std::int64_t>(m.getRatio())), in(0))
+                                : b_.CreateAdd(b_.CreateMul(in(0), dim(m.getAxis().str())), in(1));
+    return true;
+  }
   if (auto r = mlir::dyn_cast<RowsOp>(op)) {
     std::int64_t size = r.getRows().getType().getSize();
     Ir left = b_.CreateSub(in(2), in(1));

@@ -15,9 +15,9 @@ static bool positions_of(mlir::Value v, mlir::scf::ForOp loop, llvm::SetVector<m
   if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(v)) return argument.getOwner() != loop.getBody();
   mlir::Operation* op = v.getDefiningOp();
   if (op->getBlock() != loop.getBody()) return true;
-  bool simple =
-      mlir::isa<RowsOp, HeadOp, mlir::arith::ConstantOp, mlir::arith::AddIOp, mlir::arith::SubIOp, mlir::arith::MulIOp,
-                mlir::arith::DivSIOp, mlir::arith::RemSIOp, mlir::arith::MinSIOp, mlir::arith::MaxSIOp>(op);
+  bool simple = mlir::isa<RowsOp, HeadOp, MemberOp, mlir::arith::ConstantOp, mlir::arith::AddIOp, mlir::arith::SubIOp,
+                          mlir::arith::MulIOp, mlir::arith::DivSIOp, mlir::arith::RemSIOp, mlir::arith::MinSIOp,
+                          mlir::arith::MaxSIOp>(op);
   if (!simple) return false;
   for (mlir::Value operand : op->getOperands())
     if (!positions_of(operand, loop, out)) return false;

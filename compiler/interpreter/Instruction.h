@@ -96,6 +96,7 @@ enum class Op : std::uint8_t {
   chunk_begin,  // r0 of r1; m: chunk size
   rows,         // r0 first, r1 count, r2 number of r3 begin, r4 position, r5 end; m: chunk size, n: reversed
   head,         // r0 of r1; n: ratio, m: 1 for tiled
+  member,       // r0: number r1 of the heads of r2; n: ratio, m: 1 for tiled
   slot,         // r0 = memory[r1], or memory[r1, r2]
   // Memory: `memory` is the kernel argument.
   load,

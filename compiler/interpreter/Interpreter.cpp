@@ -158,12 +158,21 @@ bool Run::bind(tile::ProgramOp program) {
 }
 
 void Run::shape_heads() {
+  module_.walk([&](tile::ScanOp scan) {
+    if (scan.getHeadRatio() == 1) return;
+    for (auto heads : {scan.getReadHeads(), scan.getCarryHeads(), scan.getWriteHeads()})
+      for (auto name : heads.getAsRange<mlir::StringAttr>())
+        if (!name.empty() && name.getValue() != scan.getAxis())
+          coarse_[name.str()] = static_cast<std::int64_t>(scan.getHeadRatio());
+  });
   module_.walk([&](tile::KernelOp kernel) {
     const auto grid = kernel.getGrid();
     kernel.walk([&](tile::HeadOp head) {
       if (!llvm::is_contained(grid, head.getAxisAttr()))
         coarse_[head.getAxis().str()] = static_cast<std::int64_t>(head.getRatio());
     });
+    kernel.walk(
+        [&](tile::MemberOp member) { coarse_[member.getAxis().str()] = static_cast<std::int64_t>(member.getRatio()); });
   });
   const auto chunks_of = [&](std::int64_t size) { sequences_.prepare(size); };
   module_.walk([&](mlir::Operation* op) {

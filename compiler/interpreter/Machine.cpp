@@ -140,6 +140,9 @@ bool Worker::execute_integer(const Instruction& i, std::size_t& next) {
     break;
   }
   case Op::head: reg(i, 0) = i.m != 0 ? reg(i, 1) % std::max<Int>(launch_.heads / i.n, 1) : reg(i, 1) / i.n; break;
+  case Op::member:
+    reg(i, 0) = i.m != 0 ? reg(i, 1) * (launch_.heads / i.n) + reg(i, 2) : reg(i, 2) * i.n + reg(i, 1);
+    break;
   case Op::slot: {
     const auto& slots = memory(i);
     const auto who = access(i);

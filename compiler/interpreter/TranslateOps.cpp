@@ -216,6 +216,11 @@ bool Translator::positions(mlir::Operation* op) {
     auto& instruction = emit(Op::head, op, {coarse, reg(head.getFine())});
     instruction.n = static_cast<std::int64_t>(head.getRatio());
     instruction.m = head.getMap() == tile::HeadMap::Tiled ? 1 : 0;
+  } else if (auto member = mlir::dyn_cast<tile::MemberOp>(op)) {
+    const int fine = define(member.getFine());
+    auto& instruction = emit(Op::member, op, {fine, reg(member.getNumber()), reg(member.getCoarse())});
+    instruction.n = static_cast<std::int64_t>(member.getRatio());
+    instruction.m = member.getMap() == tile::HeadMap::Tiled ? 1 : 0;
   } else if (auto slot = mlir::dyn_cast<tile::SlotOp>(op)) {
     const int target = define(slot.getSlot());
     auto& instruction = emit(Op::slot, op, {target, reg(slot.getN())});

@@ -68,12 +68,11 @@ void Translator::scan(tile::ScanOp scan) {
     to.push_back(slot(scan.finalIndexOf(carry)));
   }
   std::int64_t skip = -1;
-  const auto indexed = [&](unsigned carry) { return scan.initialIndexOf(carry) && scan.finalIndexOf(carry); };
-  if (step && carries > 0 && llvm::all_of(llvm::seq<unsigned>(carries), indexed)) {
+  if (step && scan.showsAbsence()) {
     // A sequence without slots: its row becomes 0 and nothing else is touched.
     int absent = one;
     for (unsigned carry = 0; carry < carries; ++carry)
-      for (int which : {from[carry], to[carry]})
+      for (int which : {from[carry], scan.finalOf(carry) ? to[carry] : from[carry]})
         absent = integer(
             Op::int_and, at, absent,
             integer(Op::int_compare, at, which, zero, static_cast<std::int64_t>(mlir::arith::CmpIPredicate::slt)));

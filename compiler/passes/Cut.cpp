@@ -1,6 +1,8 @@
 #include "compiler/passes/Cut.h"
 #include "compiler/passes/CutPlan.h"
 #include "compiler/passes/KernelBuilder.h"
+#include "compiler/passes/Members.h"
+#include "compiler/passes/SharedCarries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -18,7 +20,7 @@ struct Place {
 class Cutter {
 public:
   Cutter(ProgramOp program, ScanOp scan, CutPlan plan)
-      : program_(program), scan_(scan), plan_(std::move(plan)), region_(scan.getBody().front()),
+      : program_(program), scan_(scan), plan_(std::move(plan)), members_(scan), region_(scan.getBody().front()),
         results_(llvm::to_vector(cast<YieldOp>(region_.getTerminator()).getValues())) {}
 
   void run(bool finish) {
@@ -34,6 +36,9 @@ private:
   ArrayRef<Value> outputs() { return ArrayRef(results_).take_front(scan_.getOutputs().size()); }
   ArrayRef<Value> updates() { return ArrayRef(results_).drop_front(scan_.getOutputs().size()); }
 
+  /// The head axis that a tile of the workspace has an entry for each head of.
+  StringRef axis_of(Value value) { return members_.contains(value) ? scan_.getAxis() : scan_.carryAxis(); }
+
   void make_workspaces() {
     OpBuilder builder(scan_);
     unsigned count = 0;
@@ -48,14 +53,14 @@ private:
       StringRef source = value.getDefiningOp() ? value.getDefiningOp()->getName().stripDialect() : "carry";
       std::string name = source.str() + "_" + std::to_string(count++);
       workspaces_[value] = WorkspaceOp::create(builder, scan_.getLoc(), view, scan_.getSequences(), name,
-                                               scan_.getAxis(), scan_.getChunk());
+                                               axis_of(value), scan_.getChunk());
       names_[value] = name;
     }
   }
 
   KernelBuilder open(StringRef suffix, StringRef first_axis) {
     SmallVector<StringRef> grid{first_axis}, names;
-    if (!scan_.getAxis().empty()) grid.push_back(scan_.getAxis());
+    if (!scan_.carryAxis().empty()) grid.push_back(scan_.carryAxis());
     SmallVector<Value> operands(program_.getArguments());
     for (Attribute name : program_.getArgNames()) names.push_back(cast<StringAttr>(name).getValue());
     for (auto* part : {&plan_.from_prepare, &plan_.from_serial})
@@ -74,43 +79,71 @@ private:
     LaunchOp::create(builder, scan_.getLoc(), kernel.kernel().getSymName(), used);
   }
 
-  SmallVector<Value> tile_indices(KernelBuilder& kernel, const Place& place) {
+  SmallVector<Value> tile_indices(KernelBuilder& kernel, const Place& place, Value value) {
     SmallVector<Value> indices{place.chunk};
-    if (Value head = kernel.head(scan_.getAxis())) indices.push_back(head);
+    if (Value head = kernel.head(axis_of(value))) indices.push_back(head);
     return indices;
   }
 
-  /// Computes `roots` at a place: `crossing` values are read from the workspace, the rest from inputs.
+  /// Computes `roots` at a place: `crossing` values are read from the workspace, the rest from inputs. Of the roots,
+  /// `stored` go to the workspace, and all outputs among them to their tensors.
   void emit(KernelBuilder& kernel, const Place& place, ArrayRef<Value> roots,
-            ArrayRef<const llvm::SetVector<Value>*> crossing, ArrayRef<Value> constants, IRMapping& mapping) {
+            ArrayRef<const llvm::SetVector<Value>*> crossing, ArrayRef<Value> constants, IRMapping& mapping,
+            const llvm::SetVector<Value>& stored, bool outputs) {
     auto crosses = [&](Value value) { return llvm::any_of(crossing, [&](auto* set) { return set->contains(value); }); };
     auto bring = [&](Value value) {
       if (mapping.contains(value)) return;
       auto argument = dyn_cast<BlockArgument>(value);
       if (crosses(value)) {
         mapping.map(value, LoadOp::create(kernel.builder(), kernel.loc(), value.getType(),
-                                          kernel.operand(workspaces_[value]), tile_indices(kernel, place)));
+                                          kernel.operand(workspaces_[value]), tile_indices(kernel, place, value)));
       } else if (argument && argument.getOwner() == &region_) {
         unsigned i = argument.getArgNumber();
-        mapping.map(value, constants[i] ? constants[i] : kernel.load_rows_input(i, place.batch, place.rows));
+        mapping.map(value, constants[i] ? constants[i] : kernel.load_input(i, place.batch, place.rows));
       }
     };
-    for (Operation* op : ops_for(region_, roots, crosses)) {
-      for (Value value : values_read(op)) bring(value);
-      kernel.clone(op, mapping, place.rows);
+    auto compute = [&](ArrayRef<Operation*> ops) {
+      for (Operation* op : ops) {
+        for (Value value : values_read(op)) bring(value);
+        kernel.clone(op, mapping, place.rows);
+      }
+    };
+    auto store = [&](bool with_members) {
+      for (Value value : stored)
+        if (members_.contains(value) == with_members)
+          StoreOp::create(kernel.builder(), kernel.loc(), mapping.lookup(value), kernel.operand(workspaces_[value]),
+                          tile_indices(kernel, place, value));
+      if (!outputs) return;
+      for (auto [i, head] : llvm::enumerate(scan_.getWriteHeads()))
+        if (has_members(scan_, head) == with_members)
+          kernel.store_output(i, mapping.lookup(results_[i]), place.batch, place.rows);
+    };
+    auto ops = ops_for(region_, roots, crosses);
+    auto is_member = [&](Value value) { return members_.contains(value); };
+    bool loops = !members_.none() && (outputs || llvm::any_of(roots, is_member));
+    if (!loops) {
+      compute(ops);
+    } else {
+      ArrayRef<Value> shared = outputs ? this->outputs() : ArrayRef<Value>();
+      auto parts = members_.split(ops, shared);
+      compute(parts.before);
+      // What one member reads others read as well: it is brought before the loop.
+      for (Operation* op : parts.each)
+        for (Value value : values_read(op))
+          if (!is_member(value)) bring(value);
+      for (Value value : shared)
+        if (!is_member(value)) bring(value);
+      kernel.members([&] {
+        compute(parts.each);
+        for (Value root : roots)
+          if (is_member(root)) bring(root);
+        store(true);
+      });
+      compute(parts.after);
     }
-    for (Value root : roots) bring(root);
-  }
-
-  void store(KernelBuilder& kernel, const Place& place, const llvm::SetVector<Value>& values, IRMapping& mapping) {
-    for (Value value : values)
-      StoreOp::create(kernel.builder(), kernel.loc(), mapping.lookup(value), kernel.operand(workspaces_[value]),
-                      tile_indices(kernel, place));
-  }
-
-  void store_outputs(KernelBuilder& kernel, const Place& place, IRMapping& mapping) {
-    for (auto [i, output] : llvm::enumerate(outputs()))
-      kernel.store_output(i, mapping.lookup(output), place.batch, place.rows);
+    for (Value root : roots)
+      if (!is_member(root)) bring(root);
+    store(false);
   }
 
   SmallVector<Value> constants(KernelBuilder& kernel) {
@@ -131,8 +164,7 @@ private:
     auto kernel = open("_prepare", "chunks");
     Place place = chunk_place(kernel);
     IRMapping mapping;
-    emit(kernel, place, plan_.from_prepare.getArrayRef(), {}, constants(kernel), mapping);
-    store(kernel, place, plan_.from_prepare, mapping);
+    emit(kernel, place, plan_.from_prepare.getArrayRef(), {}, constants(kernel), mapping, plan_.from_prepare, false);
     close(kernel);
   }
 
@@ -166,9 +198,7 @@ private:
       SmallVector<Value> roots(updates());
       llvm::append_range(roots, plan_.from_serial);
       if (outputs_in_serial_) llvm::append_range(roots, outputs());
-      emit(kernel, place, roots, {&plan_.from_prepare}, fixed, mapping);
-      store(kernel, place, plan_.from_serial, mapping);
-      if (outputs_in_serial_) store_outputs(kernel, place, mapping);
+      emit(kernel, place, roots, {&plan_.from_prepare}, fixed, mapping, plan_.from_serial, outputs_in_serial_);
       scf::YieldOp::create(builder, loc, llvm::map_to_vector(updates(), [&](Value v) { return mapping.lookup(v); }));
     }
     for (auto [i, carry] : llvm::enumerate(loop.getResults())) {
@@ -182,14 +212,14 @@ private:
     auto kernel = open("_finish", "chunks");
     Place place = chunk_place(kernel);
     IRMapping mapping;
-    emit(kernel, place, outputs(), {&plan_.from_prepare, &plan_.from_serial}, constants(kernel), mapping);
-    store_outputs(kernel, place, mapping);
+    emit(kernel, place, outputs(), {&plan_.from_prepare, &plan_.from_serial}, constants(kernel), mapping, {}, true);
     close(kernel);
   }
 
   ProgramOp program_;
   ScanOp scan_;
   CutPlan plan_;
+  Members members_;
   Block& region_;
   SmallVector<Value> results_, operands_;
   bool outputs_in_serial_ = true;
@@ -200,9 +230,10 @@ private:
 }  // namespace
 
 LogicalResult cut(ModuleOp module, const CutOptions& options) {
+  separate_shared_carries(module);
   SmallVector<ScanOp> scans;
   module.walk([&](ScanOp scan) {
-    if (scan.getChunk() > 1) scans.push_back(scan);
+    if (scan.getChunk() > 1 && !scan.getOutputs().empty()) scans.push_back(scan);
   });
   for (ScanOp scan : scans) {
     auto program = dyn_cast<ProgramOp>(scan->getParentOp());

@@ -22,7 +22,11 @@ struct CutOptions {
 ///
 /// A value that crosses is stored by its producer or computed again by each consumer, whichever moves fewer bytes or
 /// the equivalent work (a minimum cut); inverses and solves are never computed twice. Without anything worth storing
-/// there is no prepare kernel. Scans over single rows are left alone.
+/// there is no prepare kernel. Scans over single rows, and scans without
+/// outputs, are left alone.
+///
+/// Heads are those of the scan's axis, or of the coarser axis that all its carries live on; what differs between the
+/// heads of a group is then computed in a loop over them (Members.h), in each of the kernels.
 mlir::LogicalResult cut(mlir::ModuleOp, const CutOptions& = {});
 
 }  // namespace latile

@@ -1,4 +1,5 @@
 #include "compiler/passes/CutPlan.h"
+#include "compiler/passes/Members.h"
 #include "compiler/passes/MinCut.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -58,7 +59,7 @@ int64_t work(Operation* op, double flops_per_byte) {
 class Planner {
 public:
   Planner(ScanOp scan, const CutOptions& options)
-      : scan_(scan), block_(scan.getBody().front()), options_(options),
+      : scan_(scan), block_(scan.getBody().front()), options_(options), members_(scan),
         results_(llvm::to_vector(cast<YieldOp>(block_.getTerminator()).getValues())) {
     for (BlockArgument carry : block_.getArguments().drop_front(scan.getInputs().size())) on_carry_.insert(carry);
     for (Operation& op : block_.without_terminator())
@@ -88,6 +89,8 @@ public:
   }
 
 private:
+  /// How many of `value` there are for one of the carries.
+  int64_t times(Value value) { return members_.contains(value) ? static_cast<int64_t>(scan_.getHeadRatio()) : 1; }
   int needed(Value value) {
     auto [at, is_new] = needed_.try_emplace(value, 0);
     if (is_new) at->second = graph_.add_node();
@@ -102,7 +105,7 @@ private:
         choices_.emplace_back(argument, static_cast<int>(MinCut::sink));
         graph_.add_edge(needed(argument), MinCut::sink, 2 * bytes(argument));
       } else if (scan_.getRates()[argument.getArgNumber()] != 0) {
-        graph_.add_edge(needed(argument), MinCut::sink, bytes(argument));
+        graph_.add_edge(needed(argument), MinCut::sink, times(argument) * bytes(argument));
       }
     }
   }
@@ -118,8 +121,8 @@ private:
     int64_t weight = options_.finish ? 1 : options_.serial_weight;
     int again = graph_.add_node();
     if (can_store) choices_.emplace_back(result, again);
-    graph_.add_edge(needed(result), again, can_store ? 2 * bytes(result) : MinCut::unbounded);
-    graph_.add_edge(again, MinCut::sink, can_store ? weight * work(op, options_.flops_per_byte) : 0);
+    graph_.add_edge(needed(result), again, can_store ? 2 * times(result) * bytes(result) : MinCut::unbounded);
+    graph_.add_edge(again, MinCut::sink, can_store ? weight * times(result) * work(op, options_.flops_per_byte) : 0);
     for (Value read : values_read(op)) graph_.add_edge(again, needed(read), MinCut::unbounded);
   }
 
@@ -135,6 +138,7 @@ private:
   ScanOp scan_;
   Block& block_;
   const CutOptions& options_;
+  Members members_;
   SmallVector<Value> results_;
   llvm::DenseSet<Value> on_carry_;
   llvm::DenseSet<Operation*> updates_;

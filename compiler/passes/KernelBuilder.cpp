@@ -1,5 +1,7 @@
 #include "compiler/passes/KernelBuilder.h"
+#include "compiler/passes/Members.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace latile::tile;
@@ -17,14 +19,15 @@ KernelBuilder::KernelBuilder(ProgramOp program, ScanOp scan, StringRef suffix, A
   for (Type type : types) body.addArgument(type, loc_);
   for (auto [i, operand] : llvm::enumerate(operands)) values_.map(operand, body.getArgument(grid.size() + i));
   for (auto [i, name] : llvm::enumerate(grid))
-    if (name == scan.getAxis()) head_axis_ = i;
+    if (name == scan.carryAxis()) head_axis_ = i;
   builder_.setInsertionPointToStart(&body);
 }
 
 Value KernelBuilder::head(StringRef name) {
   if (name.empty()) return nullptr;
   Value fine = axis(head_axis_);
-  if (name == scan_.getAxis() || scan_.getHeadRatio() == 1) return fine;
+  if (name == scan_.carryAxis() || scan_.getHeadRatio() == 1) return fine;
+  if (name == scan_.getAxis()) return member_;
   Value& coarse = heads_[name];
   if (!coarse) {
     OpBuilder::InsertionGuard guard(builder_);
@@ -32,6 +35,17 @@ Value KernelBuilder::head(StringRef name) {
     coarse = HeadOp::create(builder_, loc_, fine, scan_.getHeadRatio(), scan_.getHeadMap(), name);
   }
   return coarse;
+}
+
+void KernelBuilder::members(function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(builder_);
+  Value zero = index(0), ratio = index(static_cast<std::int64_t>(scan_.getHeadRatio())), one = index(1);
+  auto loop = scf::ForOp::create(builder_, loc_, zero, ratio, one);
+  builder_.setInsertionPointToStart(loop.getBody());
+  member_ = MemberOp::create(builder_, loc_, loop.getInductionVar(), axis(head_axis_), scan_.getHeadRatio(),
+                             scan_.getHeadMap(), scan_.carryAxis());
+  body();
+  member_ = nullptr;
 }
 
 Value KernelBuilder::index(std::int64_t value) { return arith::ConstantIndexOp::create(builder_, loc_, value); }
@@ -59,8 +73,16 @@ static RankedTensorType loaded(ViewType view) {
 }
 
 Value KernelBuilder::load_constant_input(unsigned i) {
+  bool varies = scan_.getRates()[i] != 0 || has_members(scan_, scan_.getReadHeads()[i]);
+  return varies ? Value() : load_parameter(i);
+}
+
+Value KernelBuilder::load_input(unsigned i, Value batch, Value rows) {
+  return scan_.getRates()[i] != 0 ? load_rows_input(i, batch, rows) : load_parameter(i);
+}
+
+Value KernelBuilder::load_parameter(unsigned i) {
   Value input = scan_.getInputs()[i];
-  if (scan_.getRates()[i] != 0) return nullptr;
   if (input.getType().isF64())
     return SplatOp::create(builder_, loc_, RankedTensorType::get({1, 1}, builder_.getF32Type()), operand(input));
   SmallVector<Value> indices;
@@ -134,17 +156,7 @@ void KernelBuilder::store_history(unsigned i, Value tile, Value n, Value begin, 
 
 void KernelBuilder::store_state(unsigned i, Value tile, Value view, Value slot) {
   SmallVector<Value> indices{slot};
-  StringRef axis_name = mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue();
-  if (Value at = head(axis_name)) {
-    if (axis_name != scan_.getAxis() && scan_.getHeadRatio() != 1) {
-      // Every head of the group computes the same carry; one of them writes it.
-      bool grouped = scan_.getHeadMap() == HeadMap::Grouped;
-      Value first = grouped ? Value(arith::MulIOp::create(builder_, loc_, at, index(scan_.getHeadRatio()))) : at;
-      Value is_first = arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::eq, axis(head_axis_), first);
-      indices[0] = arith::SelectOp::create(builder_, loc_, is_first, indices[0], index(-1));
-    }
-    indices.push_back(at);
-  }
+  if (Value at = head(mlir::cast<StringAttr>(scan_.getCarryHeads()[i]).getValue())) indices.push_back(at);
   Value stored = cast(tile, mlir::cast<ViewType>(view.getType()).getElementType());
   StoreOp::create(builder_, loc_, stored, operand(view), indices);
 }

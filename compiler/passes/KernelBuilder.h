@@ -22,18 +22,23 @@ public:
   mlir::Value axis(unsigned i) { return kernel_.getArgument(i); }
   /// The kernel's value for a value of the program.
   mlir::Value operand(mlir::Value value) { return values_.lookup(value); }
-  /// The index on head axis `name`, null for "".
+  /// The index on head axis `name`, null for "". The scan's axis has one where the grid runs over it or in `members`.
   mlir::Value head(llvm::StringRef name);
+  /// Runs `body` at the builder's place for each head of the scan's axis that belongs to the program's head.
+  void members(llvm::function_ref<void()> body);
 
   mlir::Value index(std::int64_t value);
   /// A tile of zeros.
   mlir::Value zeros(mlir::RankedTensorType);
   mlir::Value cast(mlir::Value tile, mlir::Type element);
 
-  /// Input i where it does not depend on rows: a parameter or scalar. Null for a sequence.
+  /// Input i where it does not depend on rows: a parameter or scalar. Null for a sequence, and for what has a value
+  /// for each member.
   mlir::Value load_constant_input(unsigned i);
   /// Input i, a sequence, at these rows.
   mlir::Value load_rows_input(unsigned i, mlir::Value batch, mlir::Value rows);
+  /// Input i of either kind.
+  mlir::Value load_input(unsigned i, mlir::Value batch, mlir::Value rows);
   /// Output i.
   void store_output(unsigned i, mlir::Value tile, mlir::Value batch, mlir::Value rows);
   /// The start of carry i for sequence n.
@@ -56,6 +61,7 @@ public:
   llvm::SmallVector<mlir::Value> drop_unused_arguments(llvm::ArrayRef<mlir::Value> operands);
 
 private:
+  mlir::Value load_parameter(unsigned i);
   mlir::Value slot(mlir::Value index, mlir::Value n, mlir::Value column = {});
   void store_state(unsigned i, mlir::Value tile, mlir::Value view, mlir::Value slot);
 
@@ -65,6 +71,7 @@ private:
   mlir::Location loc_;
   mlir::IRMapping values_;
   unsigned head_axis_ = ~0u;
+  mlir::Value member_;  ///< the head of the scan's axis in `members`
   llvm::StringMap<mlir::Value> heads_;
   llvm::DenseMap<mlir::Value, mlir::Value> slots_;
   mlir::Value last_accepted_;

@@ -1,5 +1,7 @@
 #include "compiler/passes/ScanToKernels.h"
 #include "compiler/passes/KernelBuilder.h"
+#include "compiler/passes/Members.h"
+#include "compiler/passes/SharedCarries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -9,20 +11,50 @@ using namespace latile::tile;
 namespace latile {
 namespace {
 
+/// The numbers of the outputs that have a value for each member, or of the others.
+void for_outputs(ScanOp scan, bool with_members, function_ref<void(unsigned)> body) {
+  for (auto [i, head] : llvm::enumerate(scan.getWriteHeads()))
+    if (has_members(scan, head) == with_members) body(static_cast<unsigned>(i));
+}
+
 /// The region at one chunk: the outputs are stored, the new carries returned.
 SmallVector<Value> emit_chunk(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, ValueRange carries,
                               Value batch, Value rows) {
   Block& region = scan.getBody().front();
-  size_t inputs = scan.getInputs().size();
+  Members members(scan);
+  size_t inputs = scan.getInputs().size(), outputs = scan.getOutputs().size();
+  auto results = llvm::to_vector(cast<YieldOp>(region.getTerminator()).getValues());
   IRMapping mapping;
-  for (size_t i = 0; i < inputs; ++i)
-    mapping.map(region.getArgument(i), constants[i] ? constants[i] : kernel.load_rows_input(i, batch, rows));
+  auto load = [&](bool with_members) {
+    for (unsigned i = 0; i < inputs; ++i)
+      if (members.contains(region.getArgument(i)) == with_members)
+        mapping.map(region.getArgument(i), constants[i] ? constants[i] : kernel.load_input(i, batch, rows));
+  };
+  auto clone = [&](ArrayRef<Operation*> ops) {
+    for (Operation* op : ops) kernel.clone(op, mapping, rows);
+  };
+  auto store = [&](bool with_members) {
+    for_outputs(scan, with_members,
+                [&](unsigned i) { kernel.store_output(i, mapping.lookupOrDefault(results[i]), batch, rows); });
+  };
+  load(false);
   for (auto [i, carry] : llvm::enumerate(carries)) mapping.map(region.getArgument(inputs + i), carry);
-  for (Operation& op : region.without_terminator()) kernel.clone(&op, mapping, rows);
-  auto results = cast<YieldOp>(region.getTerminator()).getValues();
-  size_t outputs = scan.getOutputs().size();
-  for (size_t i = 0; i < outputs; ++i) kernel.store_output(i, mapping.lookupOrDefault(results[i]), batch, rows);
-  return llvm::map_to_vector(results.drop_front(outputs), [&](Value value) { return mapping.lookupOrDefault(value); });
+  auto ops = llvm::map_to_vector(region.without_terminator(), [](Operation& op) { return &op; });
+  if (members.none()) {
+    clone(ops);
+  } else {
+    auto parts = members.split(ops, ArrayRef(results).take_front(outputs));
+    clone(parts.before);
+    kernel.members([&] {
+      load(true);
+      clone(parts.each);
+      store(true);
+    });
+    clone(parts.after);
+  }
+  store(false);
+  return llvm::map_to_vector(ArrayRef(results).drop_front(outputs),
+                             [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
 SmallVector<Value> load_carries(KernelBuilder& kernel, ScanOp scan, Value n) {
@@ -63,12 +95,12 @@ void emit_loop(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, Va
 Value is_absent(KernelBuilder& kernel, ScanOp scan, Value n) {
   auto& builder = kernel.builder();
   size_t carries = scan.getCarries().size();
-  for (size_t i = 0; i < carries; ++i)
-    if (!scan.initialIndexOf(i) || !scan.finalIndexOf(i)) return nullptr;
+  if (!scan.showsAbsence()) return nullptr;
   Value all;
   Value zero = carries ? kernel.index(0) : Value();
   for (size_t i = 0; i < carries; ++i)
-    for (Value slot : {kernel.initial_slot(i, n), kernel.final_slot(i, n)}) {
+    for (Value slot : {kernel.initial_slot(i, n), scan.finalOf(i) ? kernel.final_slot(i, n) : Value()}) {
+      if (!slot) continue;
       Value none = arith::CmpIOp::create(builder, kernel.loc(), arith::CmpIPredicate::slt, slot, zero);
       all = all ? Value(arith::AndIOp::create(builder, kernel.loc(), all, none)) : none;
     }
@@ -83,8 +115,11 @@ void emit_step(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, Va
     auto branch = scf::IfOp::create(builder, kernel.loc(), absent, /*withElseRegion=*/true);
     builder.setInsertionPointToStart(branch.thenBlock());
     auto results = cast<YieldOp>(scan.getBody().front().getTerminator()).getValues();
-    for (size_t i = 0; i < scan.getOutputs().size(); ++i)
+    auto clear = [&](unsigned i) {
       kernel.store_output(i, kernel.zeros(cast<RankedTensorType>(results[i].getType())), sequence.getBatch(), rows);
+    };
+    if (!Members(scan).none()) kernel.members([&] { for_outputs(scan, true, clear); });
+    for_outputs(scan, false, clear);
     builder.setInsertionPointToStart(branch.elseBlock());
   }
   auto next = emit_chunk(kernel, scan, constants, load_carries(kernel, scan, n), sequence.getBatch(), rows);
@@ -93,13 +128,13 @@ void emit_step(KernelBuilder& kernel, ScanOp scan, ArrayRef<Value> constants, Va
 
 LogicalResult lower(ProgramOp program, ScanOp scan) {
   SmallVector<StringRef> grid{"N"}, names;
-  if (!scan.getAxis().empty()) grid.push_back(scan.getAxis());
+  if (!scan.carryAxis().empty()) grid.push_back(scan.carryAxis());
   for (Attribute name : program.getArgNames()) names.push_back(cast<StringAttr>(name).getValue());
   SmallVector<Value> operands(program.getArguments());
   for (Value operand : scan->getOperands())
     if (!isa<BlockArgument>(operand)) return scan.emitOpError() << "takes arguments of its program only";
 
-  KernelBuilder kernel(program, scan, "_fused", grid, operands, names);
+  KernelBuilder kernel(program, scan, scan.getOutputs().empty() ? "_carries" : "_fused", grid, operands, names);
   auto& builder = kernel.builder();
   Value n = kernel.axis(0);
   auto sequence = SequenceOp::create(builder, kernel.loc(), kernel.operand(scan.getSequences()), n);
@@ -119,6 +154,7 @@ LogicalResult lower(ProgramOp program, ScanOp scan) {
 }  // namespace
 
 LogicalResult scan_to_kernels(ModuleOp module) {
+  separate_shared_carries(module);
   SmallVector<ScanOp> scans;
   module.walk([&](ScanOp scan) { scans.push_back(scan); });
   for (ScanOp scan : scans) {

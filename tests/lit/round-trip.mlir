@@ -26,6 +26,8 @@ tile.kernel @positions(%c: index, %h: index, %seq: !tile.sequences<ragged32>, %i
   %rows = tile.rows %begin, %position, %end : !tile.rows<16>
   // CHECK: tile.head %head of "H" tiled 4
   %coarse = tile.head %h of "H" tiled 4
+  // CHECK: tile.member %c, %{{.*}} of "H" tiled 4
+  %fine = tile.member %c, %coarse of "H" tiled 4
   // CHECK: tile.slot %index[%n] : <?xi32>
   %slot = tile.slot %index[%n] : !tile.view<?xi32>
   // CHECK: tile.valid %[[ROWS]] : !tile.rows<16> -> tensor<16x1xf32>

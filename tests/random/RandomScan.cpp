@@ -423,13 +423,14 @@ ScanText Generator::scan(bool step_mode) {
   scan.scalars = {"scale"};
   known_.push_back({{"scale", 1, 1}, 1, false});
 
-  // The second carry may live on the coarser heads; then its update sees nothing of the finer ones.
+  // The second carry or all may live on the coarser heads; then their updates see nothing of the finer ones.
+  const bool all_coarse = distinct && chance(40);
   const int carries = 1 + below(wide_ ? 3 : 2);
   std::vector<Value> before;
   for (int i = 0; i < carries; ++i) {
     ScanText::Carry carry;
     carry.name = "S" + std::to_string(i);
-    const bool on_coarse = i == 1 && distinct && chance(50);
+    const bool on_coarse = all_coarse || (i == 1 && distinct && chance(50));
     carry.head = on_coarse ? coarse : fine;
     carry.inner = chance(70) ? std::vector<std::int64_t>{K_, V_} : std::vector<std::int64_t>{chance(50) ? K_ : V_};
     if (wide_ && chance(20))
