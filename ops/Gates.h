@@ -6,7 +6,8 @@
 namespace latile {
 
 /// Of options that treat the columns of a delta rule's state differently.
-inline constexpr const char* one_inverse_each = "a chunk would need an inverse for each column of the state";
+inline constexpr const char* one_inverse_each =
+    "each column of the state has a triangular system of its own, and a body solves one for all columns";
 
 /// Option beta: the factor as it is given, or in the kernel σ of it, or 2σ, which lets eigenvalues go down to −1.
 inline void factor_form(Operator& op, Input beta) {
@@ -56,16 +57,16 @@ struct FurtherDecays {
 };
 
 /// A second key for writing, k x^(−s) with s = r / (1 + |r|), r = ln(A + eps) − c, from a decaying sum of squared keys
-/// A = e^(g_atk) A + beta_atk k². A lives on value heads like S, so that each program owns what it writes back.
+/// A = e^(g_atk) A + beta_atk k²; both are those of a key head.
 struct Preconditioner {
   Input g, beta, c;
   Operand x, eps;
   Carry A;
 
-  Preconditioner(Operator& op, Dim H, Dim HV, Dim K)
+  Preconditioner(Operator& op, Dim H, Dim K)
       : g(op.gate("g_atk", {H})), beta(op.sequence("beta_atk", {H}, Type::any)),
         c(op.param("log_atk_scale", {H}).optional()), x(op.scalar("x", 1.5)), eps(op.scalar("eps", 1e-6)),
-        A(op.carry("A", {HV, K})) {
+        A(op.carry("A", {H, K})) {
     A.typical(0, 2);
   }
 

@@ -12,12 +12,12 @@ struct SlotAttention {
   Output o;
   Carry Hk, Hv;
 
-  /// Heads that share keys, values and slots keep the same memories, so that each program owns what it writes back.
+  /// The memories are functions of keys, values, slots and gates alone: query heads that share those share them.
   SlotAttention(Operator& op, Dim H, Dim heads)
       : HQ(heads), K(op.dims("K")[0]), V(op.dims("V")[0]), M(op.dims("M")[0]), q(op.sequence("q", {HQ, K})),
         k(op.sequence("k", {H, K})), v(op.sequence("v", {H, V})), s(op.sequence("s", {H, M})),
-        scale(op.scalar("scale")), o(op.output("o", {HQ, V})), Hk(op.carry("Hk", {HQ, K, M})),
-        Hv(op.carry("Hv", {HQ, M, V})) {}
+        scale(op.scalar("scale")), o(op.output("o", {HQ, V})), Hk(op.carry("Hk", {H, K, M})),
+        Hv(op.carry("Hv", {H, M, V})) {}
 
   void token(Arg g, Arg s) {
     Tile e = exp2(g);

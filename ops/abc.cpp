@@ -8,7 +8,7 @@ void abc(Operator& op) {
   auto [H, HQ] = op.heads("H", "HQ % H");
   SlotAttention a(op, H, HQ);
   a.s.neutral(-std::numeric_limits<double>::infinity());
-  auto z = op.carry("z", {HQ, a.M}), n = op.carry("n", {HQ, a.M});
+  auto z = op.carry("z", {H, a.M}), n = op.carry("n", {H, a.M});
   op.no_segment("its weights are relative to a running sum of exponentials, kept as a logarithm");
 
   auto weights = [&](auto&& body) {

@@ -8,7 +8,7 @@ void atk(Operator& op) {
   auto [K] = op.dims("K");
   auto k = op.sequence("k", {H, K});
   auto o = op.output("o", {H, K});
-  Preconditioner preconditioned(op, H, H, K);
+  Preconditioner preconditioned(op, H, K);
   op.reference([&](Token) { o = preconditioned.token(k); });
   op.chunk([&](Chunk) { o = preconditioned.chunk(k); });
 }

@@ -34,7 +34,7 @@ void based(Operator& op) {
     return;
   }
 
-  auto z0 = op.carry("z0", {HV}), z1 = op.carry("z1", {HV, K}), z2 = op.carry("z2", {HV, K * K});
+  auto z0 = op.carry("z0", {H}), z1 = op.carry("z1", {H, K}), z2 = op.carry("z2", {H, K * K});
   op.reference([&](Token) {
     z0 = z0 + 1, z1 = z1 + k, z2 = z2 + kron_rows(k);
     Tile Q = scale * q;

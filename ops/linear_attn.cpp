@@ -22,8 +22,7 @@ void linear_attn(Operator& op) {
     return;
   }
 
-  // The sum of keys lives on value heads like S, so that each program owns what it writes back.
-  auto z = op.carry("z", {HV, K});
+  auto z = op.carry("z", {H, K});
   op.reference([&](Token) {
     S = S + outer(k, v);
     z = z + k;

@@ -14,7 +14,7 @@ void precond_gated_delta_rule(Operator& op) {
   auto o = op.output("o", {HV, V});
   auto S = op.carry("S", {HV, K, V});
   const FurtherDecays further(op, HV, K, V);
-  Preconditioner preconditioned(op, H, HV, K);
+  Preconditioner preconditioned(op, H, K);
 
   if (op.flag("qk_l2norm", true)) q.through(l2norm), k.through(l2norm);
   factor_form(op, beta);

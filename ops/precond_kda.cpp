@@ -12,7 +12,7 @@ void precond_kda(Operator& op) {
   auto scale = op.scalar("scale");
   auto o = op.output("o", {HV, V});
   auto S = op.carry("S", {HV, K, V});
-  Preconditioner preconditioned(op, H, HV, K);
+  Preconditioner preconditioned(op, H, K);
 
   if (op.flag("qk_l2norm", true)) q.through(l2norm), k.through(l2norm);
   channel_gate(op, g, HV, K);

@@ -26,7 +26,7 @@ void rebased(Operator& op) {
     return;
   }
 
-  auto z = op.carry("z", {HV, K * K});
+  auto z = op.carry("z", {H, K * K});
   auto bodies = [&](auto&& results) {
     op.reference([&](Token) {
       S = S + outer(kron_rows(k), v);

@@ -116,6 +116,7 @@ Results results(const Problem& p) {
 }
 
 Results by_hand(Problem p, const Oracle& oracle, const Setting& s) {
+  const Problem start = p;
   for (std::int64_t n = 0; n < sequences; ++n)
     for (std::int64_t h = 0; h < p.heads; ++h) {
       Head head;
@@ -123,6 +124,10 @@ Results by_hand(Problem p, const Oracle& oracle, const Setting& s) {
       for (auto& [name, t] : p.tensors) {
         std::int64_t own = t.info->head.empty() ? -1 : h / (p.heads / s.dims.at(t.info->head));
         head.places[name] = {&t.values, t.shape, t.inner, own};
+        if (t.info->kind != TensorInfo::Kind::carry || t.info->head.empty()) continue;
+        // Heads that share a state start from the same one.
+        const auto at = (n * s.dims.at(t.info->head) + own) * t.inner;
+        std::copy_n(start.tensors.at(name).values.begin() + at, t.inner, t.values.begin() + at);
       }
       oracle(head);
     }

@@ -49,7 +49,7 @@ Data inputs() {
   fill("beta", {N, T, HV}, [&] { return std::abs(gauss()) * 0.5; });
   fill("g_gamma", {HV}, [&] { return -std::abs(gauss()) * 0.1; });
   fill("A_log", {HV}, gauss), fill("dt_bias", {HV}, gauss);
-  fill("S.initial", {N, HV, K, V}, gauss), fill("z.initial", {N, HV, K}, [&] { return 3 + gauss(); });
+  fill("S.initial", {N, HV, K, V}, gauss), fill("z.initial", {N, H, K}, [&] { return 3 + gauss(); });
   return d;
 }
 
@@ -72,8 +72,12 @@ struct Oracle {
   Result run() const {
     Result r{Numbers(N * T * HV * V), d.value.at("S.initial"), d.value.at("z.initial")};
     for (std::int64_t n = 0; n < N; ++n)
-      for (std::int64_t h = 0; h < HV; ++h)
+      for (std::int64_t h = 0; h < HV; ++h) {
+        // Value heads of one key head share z: each starts from where the first did.
+        const auto z = (n * H + h / (HV / H)) * K;
+        std::copy_n(d.value.at("z.initial").begin() + z, K, r.z.begin() + z);
         for (std::int64_t t = 0; t < T; ++t) token(r, n, h, t);
+      }
     return r;
   }
   Numbers row(const std::string& name, std::int64_t n, std::int64_t t, std::int64_t h) const {
@@ -96,7 +100,7 @@ struct Oracle {
     }
     double decay = std::exp2(std::max(g * 1.4426950408889634, -126.0)), normaliser = 1e-10;
     double* S = &r.S[static_cast<std::size_t>((n * HV + h) * K * V)];
-    double* z = &r.z[static_cast<std::size_t>((n * HV + h) * K)];
+    double* z = &r.z[static_cast<std::size_t>((n * H + h / (HV / H)) * K)];
     double beta = 1;
     if (op == "gated_delta_rule") {
       beta = at("beta", scalar);
@@ -120,7 +124,7 @@ Result interpreted(const std::string& op, Options options, const Data& d, Mode m
   Data out = d;
   out.shape["o"] = {N, T, HV, V}, out.value["o"].assign(N * T * HV * V, 0);
   out.shape["S.final"] = d.shape.at("S.initial"), out.value["S.final"] = Numbers(N * HV * K * V);
-  out.shape["z.final"] = d.shape.at("z.initial"), out.value["z.final"] = Numbers(N * HV * K);
+  out.shape["z.final"] = d.shape.at("z.initial"), out.value["z.final"] = Numbers(N * H * K);
 
   std::vector<Diagnostic> mistakes;
   OperatorInfo info = describe(*find_operator(op), {options, {}}, mistakes);

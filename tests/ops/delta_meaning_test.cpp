@@ -160,8 +160,8 @@ TEST_CASE("what is refused says why") {
     return mistakes.empty() ? "" : mistakes.front().text;
   };
   CHECK(first("comba", {{"headwise_beta", "true"}}) ==
-        "comba: mode prefill is not offered with these options: a chunk would need an inverse for each column of the "
-        "state; use mode recurrent");
+        "comba: mode prefill is not offered with these options: each column of the state has a triangular "
+        "system of its own, and a body solves one for all columns; use mode recurrent");
   CHECK(first("kda", {{"gate_in_kernel", "true"}, {"safe_gate", "true"}}) ==
         "kda: safe_gate together with gate_in_kernel needs lower_bound, from -5 to 0");
   CHECK(first("rwkv7", {{"lower_bound", "1"}}) == "rwkv7: option 'lower_bound' is '1'; it is a number from -5 to 0");

@@ -212,6 +212,20 @@ private:
     tiled.heads = 2;
     tiled.ratio = 4;
     tiled.tiled_heads = true;
+    // States that several heads share have one writer, wherever they lie.
+    const bool shares = std::any_of(info.tensors.begin(), info.tensors.end(), [&](const TensorInfo& t) {
+      return t.kind == TensorInfo::Kind::carry && !t.head.empty() && info.dim(t.head)->group.empty();
+    });
+    if (shares && info.has_chunk && info.has_reference)
+      for (const bool step : {false, true}) {
+        Case& c = step ? add("step, shared states in place", {24, 40}, {{"batch 4", {{1, 1, 1, 1}}}})
+                       : add("shared states in place", {24, 40}, {{"37 0 16 1 tokens", {{37, 0, 16, 1}}}});
+        c.mode = step ? Mode::step : Mode::prefill;
+        c.ragged_bits = step ? 0 : 32;
+        c.states = States::in_place;
+        c.heads = 2;
+        c.ratio = 4;
+      }
     if (quick) return;
     Case& four = add("4 value heads a key head, grouped", {24, 40}, {{"37 tokens", {{37}}}});
     four.heads = 2;
