@@ -20,6 +20,14 @@ bool Machine::before(const Thread& thread, std::uint32_t stamp) const {
   return clock_of(stamp) < (threads_[other].warp == thread.warp ? warps_[thread.warp].clock : clock_);
 }
 
+std::uint32_t Machine::stamp_of(const Thread& t) const { return warps_[t.warp].clock << 11 | t.thread; }
+
+// Another lane of the thread's warp, and no warp barrier since; or several lanes of it.
+bool Machine::is_mate(const Thread& t, std::uint32_t stamp) const {
+  return clock_of(stamp) == warps_[t.warp].clock && threads_[thread_of(stamp)].warp == t.warp &&
+         (stamp & stamp_flag || thread_of(stamp) != t.thread);
+}
+
 void Machine::shared_range(Thread& t, const void* p, std::uint32_t bytes, std::uint32_t align, std::uint32_t where,
                            const char* verb) {
   std::size_t at = static_cast<std::size_t>(static_cast<const char*>(p) - shared_);
@@ -40,8 +48,7 @@ void Machine::shared_range(Thread& t, const void* p, std::uint32_t bytes, std::u
 void Machine::read_shared(Thread& t, const void* p, std::uint32_t bytes, std::uint32_t align, std::uint32_t where) {
   shared_range(t, p, bytes, align, where, "reads");
   std::size_t first = static_cast<std::size_t>(static_cast<const char*>(p) - shared_) >> shift_;
-  const Warp& warp = warps_[t.warp];
-  const std::uint32_t stamp = warp.clock << 11 | t.thread;
+  const std::uint32_t stamp = stamp_of(t);
   for (std::size_t c = first, end = first + (bytes >> shift_); c < end; ++c) {
     SharedCell& cell = cells_[c];
     const char* at = shared_ + (c << shift_);
@@ -53,8 +60,7 @@ void Machine::read_shared(Thread& t, const void* p, std::uint32_t bytes, std::ui
     else if (!before(t, cell.write))
       race(t, at, where, cell.write_at, cell.write, -1, "reads", "wrote");
     // Several lanes of one warp, and no warp barrier since.
-    bool several = (cell.read >> 11) == warp.clock && threads_[thread_of(cell.read)].warp == t.warp &&
-                   (cell.read & stamp_flag || thread_of(cell.read) != t.thread);
+    bool several = is_mate(t, cell.read);
     cell.read_warps = (clock_of(cell.read) >= clock_ ? cell.read_warps : 0) | 1u << t.warp;
     cell.read = stamp | (several ? stamp_flag : 0);
     cell.read_at = static_cast<std::uint16_t>(where);
@@ -64,8 +70,7 @@ void Machine::read_shared(Thread& t, const void* p, std::uint32_t bytes, std::ui
 void Machine::write_shared(Thread& t, const void* p, std::uint32_t bytes, std::uint32_t align, std::uint32_t where) {
   shared_range(t, p, bytes, align, where, "writes");
   std::size_t first = static_cast<std::size_t>(static_cast<const char*>(p) - shared_) >> shift_;
-  const Warp& warp = warps_[t.warp];
-  const std::uint32_t stamp = warp.clock << 11 | t.thread;
+  const std::uint32_t stamp = stamp_of(t);
   for (std::size_t c = first, end = first + (bytes >> shift_); c < end; ++c) {
     SharedCell& cell = cells_[c];
     const char* at = shared_ + (c << shift_);
@@ -77,9 +82,7 @@ void Machine::write_shared(Thread& t, const void* p, std::uint32_t bytes, std::u
         race(t, at, where, cell.write_at, cell.write, -1, "writes", "wrote");
     }
     bool others = clock_of(cell.read) >= clock_ && cell.read_warps & ~(1u << t.warp);
-    bool mates = clock_of(cell.read) == warp.clock && threads_[thread_of(cell.read)].warp == t.warp &&
-                 (cell.read & stamp_flag || thread_of(cell.read) != t.thread);
-    if (others || mates) race(t, at, where, cell.read_at, cell.read, -1, "writes", "read");
+    if (others || is_mate(t, cell.read)) race(t, at, where, cell.read_at, cell.read, -1, "writes", "read");
     cell = {stamp, 0, 0, static_cast<std::uint16_t>(where), 0};
   }
 }
@@ -104,6 +107,17 @@ Memory::Allocation& Machine::global_range(Thread& t, const void* p, std::uint32_
   return *a;
 }
 
+/// Reports a write of this launch that nothing orders before the access. `writer`: the block that wrote.
+void Machine::after_writer(Thread& t, GlobalCell& cell, std::uint32_t writer, const void* at, std::uint32_t where,
+                           const char* verb) {
+  if (writer < launch_->first_serial) return;
+  std::uint32_t stamp = get(cell.write_stamp);
+  if (writer != serial_)
+    race(t, at, where, get(cell.write_at), stamp, writer - launch_->first_serial, verb, "wrote");
+  else if (!before(t, stamp))
+    race(t, at, where, get(cell.write_at), stamp, -1, verb, "wrote");
+}
+
 void Machine::read_global(Thread& t, const void* p, std::uint32_t bytes, std::uint32_t align, std::uint32_t where) {
   Memory::Allocation& a = global_range(t, p, bytes, align, where, "reads");
   std::size_t first = static_cast<std::size_t>(static_cast<const char*>(p) - a.base) >> a.shift, n = bytes >> a.shift;
@@ -114,23 +128,16 @@ void Machine::read_global(Thread& t, const void* p, std::uint32_t bytes, std::ui
       break;
     }
   if (!a.writable) return;
-  const Warp& warp = warps_[t.warp];
-  const std::uint32_t stamp = warp.clock << 11 | t.thread;
+  const std::uint32_t stamp = stamp_of(t);
   for (std::size_t i = first; i < first + n; ++i) {
     GlobalCell& cell = a.cells[i];
     const char* at = a.base + (i << a.shift);
     std::uint32_t writer = get(cell.write_block);
-    if (writer == serial_) {
-      if (std::uint32_t w = get(cell.write_stamp); !before(t, w))
-        race(t, at, where, get(cell.write_at), w, -1, "reads", "wrote");
-    } else if (writer >= launch_->first_serial) {
-      race(t, at, where, get(cell.write_at), get(cell.write_stamp), writer - launch_->first_serial, "reads", "wrote");
-    }
+    after_writer(t, cell, writer, at, where, "reads");
     std::uint32_t reader = get(cell.read_block), last = get(cell.read_stamp), warps = get(cell.read_warps);
     bool several = false;
     if (reader == serial_ && warps) {
-      several = clock_of(last) == warp.clock && threads_[thread_of(last)].warp == t.warp &&
-                (last & stamp_flag || thread_of(last) != t.thread);
+      several = is_mate(t, last);
       warps = (clock_of(last) >= clock_ ? warps : 0) | 1u << t.warp;
     } else {
       // Zero, several blocks, stays so until the next launch or write.
@@ -151,18 +158,12 @@ void Machine::write_global(Thread& t, const void* p, std::uint32_t bytes, std::u
            "writes " + size(bytes) + place(p) + ", into which no parameter points that the kernel stores through");
     stop();
   }
-  const Warp& warp = warps_[t.warp];
-  const std::uint32_t stamp = warp.clock << 11 | t.thread;
+  const std::uint32_t stamp = stamp_of(t);
   for (std::size_t i = first; i < first + n; ++i) {
     GlobalCell& cell = a.cells[i];
     const char* at = a.base + (i << a.shift);
     std::uint32_t writer = std::atomic_ref(cell.write_block).exchange(serial_, std::memory_order_relaxed);
-    if (writer == serial_) {
-      if (std::uint32_t w = get(cell.write_stamp); !before(t, w))
-        race(t, at, where, get(cell.write_at), w, -1, "writes", "wrote");
-    } else if (writer >= launch_->first_serial) {
-      race(t, at, where, get(cell.write_at), get(cell.write_stamp), writer - launch_->first_serial, "writes", "wrote");
-    }
+    after_writer(t, cell, writer, at, where, "writes");
     std::uint32_t reader = get(cell.read_block);
     if (reader >= launch_->first_serial) {
       std::uint32_t last = get(cell.read_stamp), warps = get(cell.read_warps);
@@ -170,9 +171,7 @@ void Machine::write_global(Thread& t, const void* p, std::uint32_t bytes, std::u
         race(t, at, where, get(cell.read_at), last, reader - launch_->first_serial, "writes", "read");
       } else {
         bool others = clock_of(last) >= clock_ && warps & ~(1u << t.warp);
-        bool mates = clock_of(last) == warp.clock && threads_[thread_of(last)].warp == t.warp &&
-                     (last & stamp_flag || thread_of(last) != t.thread);
-        if (others || mates) race(t, at, where, get(cell.read_at), last, -1, "writes", "read");
+        if (others || is_mate(t, last)) race(t, at, where, get(cell.read_at), last, -1, "writes", "read");
       }
       put(cell.read_block, 0u);
     }
@@ -206,7 +205,7 @@ void Machine::wait_copies(Thread& t, std::uint32_t groups) {
   std::size_t done = 0;
   while (done < t.in_flight.size() && t.in_flight[done].group + groups < t.group) ++done;
   for (std::size_t i = done; i > 1; --i) std::swap(t.in_flight[i - 1], t.in_flight[random() % i]);
-  const std::uint32_t stamp = warps_[t.warp].clock << 11 | t.thread;
+  const std::uint32_t stamp = stamp_of(t);
   for (std::size_t i = 0; i < done; ++i) {
     Copy& copy = t.in_flight[i];
     if (!copy.early && copy.read) {

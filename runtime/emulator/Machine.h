@@ -128,6 +128,9 @@ private:
   Memory::Allocation& global_range(Thread&, const void*, std::uint32_t bytes, std::uint32_t align, std::uint32_t where,
                                    const char* verb);
   bool before(const Thread&, std::uint32_t stamp) const;
+  std::uint32_t stamp_of(const Thread&) const;
+  bool is_mate(const Thread&, std::uint32_t stamp) const;
+  void after_writer(Thread&, GlobalCell&, std::uint32_t writer, const void*, std::uint32_t where, const char* verb);
   void race(const Thread&, const void*, std::uint32_t where, std::uint32_t other, std::uint32_t other_stamp,
             std::int64_t other_block, const char* verb, const char* other_verb);
   std::string place(const void*) const;
