@@ -147,6 +147,15 @@ bool is_sliced(mlir::ModuleOp module) {
   return llvm::any_of(module.getOps<tile::KernelOp>(), [](tile::KernelOp kernel) { return kernel->hasAttr("slices"); });
 }
 
+/// Only chunks have work that can leave the serial kernel. Outputs of several heads that read one state leave it too:
+/// they are more than the few blocks that keep the states can do beside it.
+Schedule device_schedule(const Specialisation& s, mlir::ModuleOp module) {
+  if (s.mode != Mode::prefill) return Schedule::fused;
+  bool shared = false;
+  module.walk([&](tile::ScanOp scan) { shared |= scan.carryAxis() != scan.getAxis(); });
+  return shared ? Schedule::cut : Schedule::prepare;
+}
+
 /// What lowering for a device leaves.
 struct DeviceCode {
   Device device;
@@ -159,8 +168,6 @@ struct DeviceCode {
 bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code, Artifact& artifact,
                      CompileFailure& failure) {
   if (!find_device(s.device, code.device, failure)) return false;
-  // Only chunks have work that can leave the serial kernel.
-  const Schedule schedule = s.mode == Mode::prefill ? Schedule::prepare : Schedule::fused;
   std::int64_t unsliced = 0;  // a chunk length at which no kernel has columns to slice
   for (DeviceTiles tiles : device_tiles(s)) {
     if (tiles.chunk == unsliced) continue;
@@ -168,8 +175,8 @@ bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code,
     s.chunk = tiles.chunk;
     code.session = std::make_unique<Session>();
     code.module = std::make_unique<llvm::Module>("latile", code.context);
-    if (!record(row, s, *code.session, failure) ||
-        !lower_by(row, schedule, *code.session, failure, code.device.target, tiles.columns))
+    if (!record(row, s, *code.session, failure) || !lower_by(row, device_schedule(s, *code.session->module),
+                                                             *code.session, failure, code.device.target, tiles.columns))
       return false;
     if (!is_sliced(*code.session->module)) unsliced = tiles.chunk;
     artifact = Artifact();
