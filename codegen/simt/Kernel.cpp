@@ -421,7 +421,7 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   if (ahead) {
     for (mlir::Operation* op : loads) scratch_.release(ahead_[op].region);
     ahead_.clear();
-    waiting_.clear();
+    for (mlir::Operation* op : vectors) waiting_.erase(op);
   }
   bind(loop.getResults(), last);
 }
