@@ -32,7 +32,7 @@ set(present ${LLVM_TARGETS_TO_BUILD} ${LLVM_EXPERIMENTAL_TARGETS_TO_BUILD})
 list(REMOVE_DUPLICATES present)
 set(absent "// Generated: targets that latile-portable is without.\n")
 foreach(target ${present})
-  if(NOT target MATCHES "^(X86|NVPTX)$")
+  if(NOT target MATCHES "^(X86|NVPTX|AMDGPU)$")
     foreach(part Target TargetInfo TargetMC AsmParser AsmPrinter)
       string(APPEND absent "void LLVMInitialize${target}${part}(void) {}\n")
     endforeach()
@@ -40,7 +40,7 @@ foreach(target ${present})
 endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/absent_targets.c CONTENT "${absent}")
 llvm_map_components_to_libnames(llvm_archives core support passes lto dtlto option x86codegen x86asmparser x86desc x86info
-  nvptxcodegen nvptxdesc nvptxinfo)
+  nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser amdgpuutils)
 
 add_executable(latile_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp
   ${PROJECT_SOURCE_DIR}/cmake/no_polly.cpp ${PROJECT_BINARY_DIR}/absent_targets.c)
@@ -48,7 +48,7 @@ target_include_directories(latile_portable SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 set_target_properties(latile_portable PROPERTIES OUTPUT_NAME latile-portable)
 target_link_libraries(latile_portable PRIVATE latile_flags)
 set(portable_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_version latile_emit
-  latile_passes latile_simt_passes latile_host latile_nvptx latile_emulate latile_simt latile_dialect latile_layout latile_targets
+  latile_passes latile_simt_passes latile_host latile_gpu latile_nvptx latile_amdgcn latile_emulate latile_simt latile_dialect latile_layout latile_targets
   latile_emulated latile_emulator latile_runtime latile_records latile_ops latile_dsl latile_operator_info)
 add_dependencies(latile_portable ${portable_parts})
 foreach(part ${portable_parts})

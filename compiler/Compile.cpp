@@ -1,7 +1,7 @@
 #include "compiler/Compile.h"
 #include "codegen/emulator/Emulate.h"
+#include "codegen/Gpu.h"
 #include "codegen/host/Host.h"
-#include "codegen/nvptx/Nvptx.h"
 #include "codegen/Targets.h"
 #include "compiler/Emit.h"
 #include "compiler/Pipeline.h"
@@ -106,7 +106,7 @@ bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, Compi
   return false;
 }
 
-/// "cuda:sm_80" → what makes the code, and for which GPU.
+/// "cuda:sm_80", "hip:gfx90a", "emulated:" with either → what makes the code, and for which GPU.
 struct Device {
   bool emulated = false;
   const simt::Target* target = nullptr;
@@ -116,8 +116,14 @@ bool find_device(const std::string& name, Device& device, CompileFailure& failur
   std::string kind = name.substr(0, colon), target = colon == std::string::npos ? "" : name.substr(colon + 1);
   device.emulated = kind == "emulated";
   device.target = find_target(target);
-  if ((device.emulated || kind == "cuda") && device.target && device.target->lanes == 32) return true;
-  failure.text = "no code is made for '" + name + "'; known are cuda: and emulated: with sm_80, sm_86, sm_89 and sm_90";
+  if (device.target) {
+    const bool amd = device.target->family == simt::Family::amdgcn;
+    if (device.emulated || kind == (amd ? "hip" : "cuda")) return true;
+  }
+  failure.text =
+      "no code is made for '" + name +
+      "'; known are cuda: with sm_80, sm_86, sm_89 and sm_90, hip: with gfx90a, gfx942, gfx1200 and gfx1201, "
+      "and emulated: with any of these";
   return false;
 }
 
@@ -183,7 +189,7 @@ bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code,
     artifact.target = s.device;
     if (s.mode == Mode::prefill) artifact.chunk = s.chunk;
     std::string fault;
-    if (nvptx::lower(*code.session->module, *code.device.target, *code.module, artifact, fault)) {
+    if (lower_for_gpu(*code.session->module, *code.device.target, *code.module, artifact, fault)) {
       code.session->mark("emit");
       return true;
     }
@@ -244,7 +250,7 @@ static bool compile_device(const OperatorRow& row, const Specialisation& s, Arti
   if (!lower_to_device(row, s, code, artifact, failure)) return false;
   std::string fault;
   bool ok = code.device.emulated ? emulator::compile_emulated(*code.module, artifact.binary, fault)
-                                 : nvptx::write_ptx(*code.module, *code.device.target, artifact.binary, fault);
+                                 : write_gpu_code(*code.module, *code.device.target, artifact.binary, fault);
   code.session->mark("codegen");
   artifact.stages = code.session->stages;
   if (ok) return true;
@@ -292,9 +298,9 @@ static bool emit_device_stage(const OperatorRow& row, const Specialisation& s, S
     code.module->print(out, nullptr);
     return true;
   }
-  bool ok = stage == Stage::object && code.device.emulated
-                ? emulator::compile_emulated(*code.module, text, failure.text)
-                : nvptx::write_ptx(*code.module, *code.device.target, text, failure.text);
+  bool ok = stage != Stage::object ? write_gpu_assembly(*code.module, *code.device.target, text, failure.text)
+            : code.device.emulated ? emulator::compile_emulated(*code.module, text, failure.text)
+                                   : write_gpu_code(*code.module, *code.device.target, text, failure.text);
   failure.user_error = false;
   return ok;
 }

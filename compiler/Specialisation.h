@@ -46,7 +46,7 @@ struct Specialisation {
   std::vector<BoundTensor> tensors;  ///< in the caller's order; those not listed are absent
   std::int64_t chunk = 0;            ///< rows of a chunk; 0: the target's choice
   HostIsa isa;                       ///< of host code
-  std::string device = "host";       ///< or a device's target: "cuda:sm_90", "emulated:sm_80"
+  std::string device = "host";       ///< or a device's target: "cuda:sm_90", "hip:gfx90a", "emulated:sm_80"
 
   const BoundTensor* tensor(const std::string& name) const;
   bool ragged() const { return tensor("cu_seqlens") != nullptr; }

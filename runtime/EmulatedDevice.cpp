@@ -12,15 +12,14 @@ namespace {
 struct Chip {
   std::int32_t id;
   const char* name;
+  std::size_t most_shared;  ///< bytes of shared memory that a block may have
 };
-constexpr Chip chips[] = {{80, "sm_80"}, {90, "sm_90"}, {0x90a, "gfx90a"}, {0x1201, "gfx1201"}};
-
-/// What a block of any of these chips may have.
-constexpr std::size_t kMostShared = 227 << 10;
+constexpr Chip chips[] = {
+    {80, "sm_80", 163 << 10}, {90, "sm_90", 227 << 10}, {0x90a, "gfx90a", 64 << 10}, {0x1201, "gfx1201", 64 << 10}};
 
 class EmulatedModule : public DeviceModule {
 public:
-  explicit EmulatedModule(std::shared_ptr<Module> module) : module(std::move(module)) {}
+  EmulatedModule(std::shared_ptr<Module> module, const Chip& chip) : module(std::move(module)), chip(chip) {}
   DeviceKernel kernel(const KernelFacts& facts) override {
     using Entry = const emulator::EmulatedKernel* (*)();
     const auto entry = reinterpret_cast<Entry>(module->symbol(facts.symbol));
@@ -29,14 +28,15 @@ public:
     if (kernel->abi != emulator::abi_version)
       fail(LATILE_INTERNAL, "kernel {} is for version {} of the emulator, this is {}", facts.symbol, kernel->abi,
            emulator::abi_version);
-    if (facts.shared_bytes > kMostShared)
-      fail(LATILE_NO_DEVICE, "kernel {} needs {} bytes of shared memory, an emulated block has {}", facts.symbol,
-           facts.shared_bytes, kMostShared);
+    if (facts.shared_bytes > chip.most_shared)
+      fail(LATILE_NO_DEVICE, "kernel {} needs {} bytes of shared memory, a block of the emulated {} has {}",
+           facts.symbol, facts.shared_bytes, chip.name, chip.most_shared);
     return {const_cast<emulator::EmulatedKernel*>(kernel)};
   }
 
 private:
   std::shared_ptr<Module> module;
+  const Chip& chip;
 };
 
 /// Tensors that share memory become one range: the emulator's allocations do not overlap.
@@ -68,7 +68,7 @@ std::vector<Merged> merged(std::span<const MemoryRange> ranges) {
 
 class EmulatedDevice : public Device {
 public:
-  explicit EmulatedDevice(const Chip& chip) : the_target(fmt::format("emulated:{}", chip.name)) {}
+  explicit EmulatedDevice(const Chip& chip) : chip(chip), the_target(fmt::format("emulated:{}", chip.name)) {}
 
   const std::string& target() const override { return the_target; }
   std::string description() const override { return the_target.substr(9) + ", emulated on the CPU"; }
@@ -81,7 +81,7 @@ public:
     std::string why;
     std::shared_ptr<Module> module = Module::load(artifact.binary, why);
     if (!module) fail(LATILE_INTERNAL, "{}", why);
-    return std::make_shared<EmulatedModule>(std::move(module));
+    return std::make_shared<EmulatedModule>(std::move(module), chip);
   }
 
   void launch(const DeviceRun& run, std::span<const DeviceLaunch> launches) override {
@@ -127,6 +127,7 @@ public:
   void synchronise(void*) override {}
 
 private:
+  const Chip& chip;
   std::string the_target;
 };
 

@@ -243,27 +243,30 @@ llvm::Constant* Instrumenter::call_site(llvm::Instruction& i, Collective op, uns
   auto* value =
       llvm::ConstantStruct::getAnon({b_.getInt16(static_cast<std::uint16_t>(op)),
                                      b_.getInt16(static_cast<std::uint16_t>(variant)), b_.getInt32(location(i))});
-  return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "site");
+  return constant(value, "site");
+}
+
+/// In the CPU's address space, which is not where every target has its constants.
+llvm::GlobalVariable* Instrumenter::constant(llvm::Constant* value, const char* name) {
+  return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name,
+                                  nullptr, llvm::GlobalValue::NotThreadLocal, 0u);
 }
 
 void Instrumenter::describe(llvm::Function* entry, unsigned parameters, unsigned warp_size) {
-  auto global = [&](llvm::Constant* value, const char* name) {
-    return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name);
-  };
   std::vector<llvm::Constant*> texts;
   for (const std::string& text : locations_)
-    texts.push_back(global(llvm::ConstantDataArray::getString(module_.getContext(), text), "location"));
+    texts.push_back(constant(llvm::ConstantDataArray::getString(module_.getContext(), text), "location"));
   auto* array = llvm::ConstantArray::get(llvm::ArrayType::get(b_.getPtrTy(), texts.size()), texts);
   auto word = [&](std::size_t n) { return b_.getInt32(static_cast<std::uint32_t>(n)); };
   static_assert(offsetof(EmulatedKernel, written) == 24 && offsetof(EmulatedKernel, entry) == 40);
   llvm::Constant* kernel = llvm::ConstantStruct::getAnon(
       {word(abi_version), word(warp_size), word(granule_), word(parameters), word(locations_.size()),
-       word(all_written_), global(llvm::ConstantDataArray::get(module_.getContext(), written_), "written"),
-       global(array, "locations"), entry});
+       word(all_written_), constant(llvm::ConstantDataArray::get(module_.getContext(), written_), "written"),
+       constant(array, "locations"), entry});
   auto* type = llvm::FunctionType::get(b_.getPtrTy(), false);
   auto* exported = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kernel_name_, module_);
   b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "", exported));
-  b_.CreateRet(global(kernel, "kernel"));
+  b_.CreateRet(constant(kernel, "kernel"));
 }
 
 }  // namespace latile::emulator

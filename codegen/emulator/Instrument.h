@@ -48,6 +48,7 @@ private:
   Ir hook(Hook);
   llvm::CallInst* call_hook(Hook, llvm::Type* result, llvm::ArrayRef<Ir>);
   llvm::Constant* call_site(llvm::Instruction&, Collective, unsigned variant);
+  llvm::GlobalVariable* constant(llvm::Constant*, const char* name);
   std::uint32_t location(const llvm::Instruction&);
   Ir where(const llvm::Instruction& i) { return b_.getInt32(location(i)); }
   Ir shape(std::uint64_t bytes, std::uint64_t align) {

@@ -1,7 +1,7 @@
 #include "tests/host/HostRun.h"
 #include "codegen/emulator/Emulate.h"
+#include "codegen/Gpu.h"
 #include "codegen/host/Host.h"
-#include "codegen/nvptx/Nvptx.h"
 #include "codegen/Targets.h"
 #include "runtime/emulator/Emulator.h"
 #include "runtime/HostIsa.h"
@@ -423,7 +423,7 @@ void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape
   llvm::LLVMContext context;
   llvm::Module module("latile", context);
   std::string failure;
-  const bool lowered = nvptx::lower(*kernels, *find_target(target), module, artifact, failure);
+  const bool lowered = lower_for_gpu(*kernels, *find_target(target), module, artifact, failure);
   // A random program may be larger than a block; that it is refused is right.
   if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return;
   REQUIRE_MESSAGE(lowered, failure);

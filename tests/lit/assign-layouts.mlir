@@ -1,11 +1,19 @@
 // RUN: latile-opt %s --assign-layouts | FileCheck %s
 // RUN: latile-opt %s --assign-layouts | latile-opt --verify-layouts | FileCheck %s
+// RUN: sed 's/sm_80/gfx90a/' %s | latile-opt --assign-layouts | latile-opt --verify-layouts | FileCheck %s --check-prefix=AMD
 
 // Accumulators of mma.sync for tiles, slices of them for vectors, pieces of 16 bytes for what only products read. A value
 // loaded in the other shape is converted once; the loop's state keeps one layout.
 // CHECK-DAG: #[[ACC:.*]] = #tile.layout<"r:C1 R8 C8 C16 C32 l:C2 C4 R1 R2 R4 w:R16 R32">
 // CHECK-DAG: #[[COLUMN:.*]] = #tile.layout<"r:R8 l:0 0 R1 R2 R4 w:R16 R32">
 // CHECK-DAG: #[[ROW:.*]] = #tile.layout<"r:C1 C8 C16 C32 l:C2 C4 0 0 0 w:0 0">
+// On AMD warps go along columns, so that all terms of operand B are in one; columns lie beside tiles as wide as that.
+// AMD-DAG: #[[ACC:.*]] = #tile.layout<"r:R1 R2 R16 R32 l:C1 C2 C4 C8 R4 R8 w:C16 C32">
+// AMD-DAG: #[[COLUMN:.*]] = #tile.layout<"r:R1 R2 R16 R32 l:0 0 0 0 R4 R8 w:0 0">
+// AMD: threads = 256 : i64
+// AMD: tile.load_rows %b{{.*}} -> tensor<64x1xf32, #[[COLUMN]]>
+// AMD-NOT: tile.convert_layout
+// AMD: tile.broadcast {{.*}} : tensor<64x1xf32, #[[COLUMN]]> -> tensor<64x64xf32, #[[ACC]]>
 // CHECK: tile.kernel @serial
 // CHECK-SAME: threads = 128 : i64
 module attributes {tile.target = "sm_80"} {

@@ -1,4 +1,4 @@
-// RUN: lower_kernels %s sm_80 ptx | FileCheck %s
+// RUN: lower_kernels %s sm_80 asm | FileCheck %s
 // Tiles of 16 bits come to shared memory 16 bytes a lane and are read by ldmatrix; products are m16n8k16; what is written is
 // gathered to 16 bytes a lane. A product that is added to something takes it as its first sum.
 

@@ -81,6 +81,27 @@ TEST_CASE("NVIDIA's fragments are the formulas that were measured") {
   }
 }
 
+TEST_CASE("AMD's fragments are the formulas of its documents") {
+  for (int lane = 0; lane < 64; ++lane) {
+    const int i = lane % 16, g = lane / 16;
+    for (int r = 0; r < 4; ++r) {
+      for (const MatrixInstruction* mi : {&mfma_16x16x16(Operand::bf16), &mfma_4x16x16x4_f32()}) {
+        // Instruction r of the float32 row takes of lane (i, g) the elements that it calls (i, g) and (g, i).
+        REQUIRE(mi->a.at(r, lane, 0) == Place{i, 4 * g + r});
+        REQUIRE(mi->b.at(r, lane, 0) == Place{4 * g + r, i});
+        REQUIRE(mi->c.at(r, lane, 0) == Place{4 * g + r, i});
+      }
+    }
+    if (lane >= 32) continue;
+    const MatrixInstruction& wmma = wmma_16x16x16(Operand::f16);
+    for (int r = 0; r < 8; ++r) {
+      REQUIRE(wmma.a.at(r, lane, 0) == Place{i, 8 * g + r});
+      REQUIRE(wmma.b.at(r, lane, 0) == Place{8 * g + r, i});
+      REQUIRE(wmma.c.at(r, lane, 0) == Place{8 * g + r, i});
+    }
+  }
+}
+
 TEST_CASE("the free operand of a target takes an accumulator as it is, the other one does not") {
   for (std::string_view name : target_names()) {
     const Target& target = *find_target(name);

@@ -1,7 +1,7 @@
-// Lowers a module of tile kernels for an NVIDIA GPU and writes LLVM IR or PTX: the driver of the lit tests and of
-// tests/simt/ptxas.cmake. lower_kernels FILE TARGET llvm|ptx|facts|emulated
+// Lowers a module of tile kernels for a GPU and writes LLVM IR or assembly: the driver of the lit tests and of
+// tests/simt/ptxas.cmake. lower_kernels FILE TARGET llvm|asm|facts|emulated
 #include "codegen/emulator/Emulate.h"
-#include "codegen/nvptx/Nvptx.h"
+#include "codegen/Gpu.h"
 #include "codegen/Targets.h"
 #include "dialect/Tile.h"
 #include "mlir/Parser/Parser.h"
@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    llvm::errs() << "lower_kernels FILE TARGET llvm|ptx|facts|emulated\n";
+    llvm::errs() << "lower_kernels FILE TARGET llvm|asm|facts|emulated\n";
     return 2;
   }
   mlir::DialectRegistry registry;
@@ -22,9 +22,9 @@ int main(int argc, char** argv) {
   llvm::Module module("latile", llvm_context);
   latile::Artifact artifact;
   std::string failure, text, stage = argv[3];
-  bool ok = latile::nvptx::lower(*lowered, *target, module, artifact, failure);
+  bool ok = latile::lower_for_gpu(*lowered, *target, module, artifact, failure);
   if (ok && stage == "llvm") llvm::raw_string_ostream(text) << module;
-  if (ok && stage == "ptx") ok = latile::nvptx::write_ptx(module, *target, text, failure);
+  if (ok && stage == "asm") ok = latile::write_gpu_assembly(module, *target, text, failure);
   if (ok && stage == "emulated") ok = latile::emulator::compile_emulated(module, text, failure);
   if (ok && stage == "facts") text = artifact.facts_json();
   if (!ok) {

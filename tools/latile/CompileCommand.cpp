@@ -54,7 +54,7 @@ Specialisation specialise(const Options& o, const OperatorRow& row) {
   if (!o.isa.empty() && !HostIsa::named(o.isa, s.isa))
     throw UserError(
         fmt::format("there is no instruction set level '{}'; x86-64-v3, avx512, avx512bf16 and amx are known", o.isa));
-  if (!o.device.empty()) s.device = "cuda:" + o.device;
+  if (!o.device.empty()) s.device = (o.device.starts_with("gfx") ? "hip:" : "cuda:") + o.device;
   for (const std::string& name : bound_tensors(info, c)) {
     const TensorInfo* t = info.tensor(name.substr(0, name.find('.')));
     BoundTensor bound{name, ElementType::i32, 0};
@@ -76,6 +76,9 @@ void emit(const Options& o) {
         fmt::format("there is no stage '{}'; tile, kernel, llvm, object, asm and ptx can be written", o.stage));
   if (stage == Stage::object && o.file.empty() && ::isatty(1))
     throw UserError("an object file is not for a terminal: add -o FILE");
+  if (o.stage == "ptx" && !o.device.starts_with("sm_"))
+    throw UserError(fmt::format("{}: --emit ptx is for NVIDIA's GPUs (--target sm_80 and its like); use asm",
+                                o.device.empty() ? "host" : o.device));
   std::string text;
   CompileFailure failure;
   if (!emit_stage(row, specialise(o, row), stage, text, failure))
@@ -110,7 +113,8 @@ void add_compile(CLI::App& app, int& code) {
   sub->add_flag("--ragged", o->ragged, "With cu_seqlens (int32)");
   sub->add_flag("--stateless", o->stateless, "Without initial and final states");
   sub->add_option("--isa", o->isa, "Instruction set level: x86-64-v3, avx512, avx512bf16 or amx; default this CPU's");
-  sub->add_option("--target", o->device, "A GPU instead of this machine: sm_80, sm_86, sm_89 or sm_90");
+  sub->add_option("--target", o->device,
+                  "A GPU instead of this machine: sm_80, sm_86, sm_89, sm_90, gfx90a, gfx942, gfx1200 or gfx1201");
   sub->callback([o, &code] {
     emit(*o);
     code = exit_ok;
