@@ -42,20 +42,26 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/absent_targets.c CONTENT "${absent}"
 llvm_map_components_to_libnames(llvm_archives core support passes lto dtlto option x86codegen x86asmparser x86desc x86info
   nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser amdgpuutils)
 
-add_executable(latile_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp
-  ${PROJECT_SOURCE_DIR}/cmake/no_polly.cpp ${PROJECT_BINARY_DIR}/absent_targets.c)
-target_include_directories(latile_portable SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-set_target_properties(latile_portable PROPERTIES OUTPUT_NAME latile-portable)
-target_link_libraries(latile_portable PRIVATE latile_flags)
 set(portable_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_version latile_emit
-  latile_passes latile_simt_passes latile_host latile_gpu latile_nvptx latile_amdgcn latile_emulate latile_simt latile_dialect latile_layout latile_targets
+  latile_passes latile_simt_passes latile_host latile_gpu latile_nvptx latile_amdgcn latile_nvrtc latile_emulate
+  latile_simt latile_dialect latile_layout latile_targets
   latile_emulated latile_emulator latile_runtime latile_records latile_ops latile_dsl latile_operator_info)
-add_dependencies(latile_portable ${portable_parts})
 foreach(part ${portable_parts})
   list(APPEND portable_archives $<TARGET_FILE:${part}>)
 endforeach()
 find_library(LATILE_BOOST_CONTEXT_ARCHIVE libboost_context.a REQUIRED)
-target_link_libraries(latile_portable PRIVATE -Wl,--start-group ${portable_archives} -Wl,--end-group
-  ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a ${mlir_archives} ${llvm_archives}
-  ${LATILE_BOOST_CONTEXT_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS})
-target_link_options(latile_portable PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -Wl,--strip-all)
+function(latile_portable_program target output source)
+  add_executable(${target} EXCLUDE_FROM_ALL ${source} ${PROJECT_SOURCE_DIR}/cmake/no_polly.cpp
+    ${PROJECT_BINARY_DIR}/absent_targets.c)
+  target_include_directories(${target} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${output})
+  add_dependencies(${target} ${portable_parts})
+  target_link_libraries(${target} PRIVATE latile_flags -Wl,--start-group ${portable_archives} -Wl,--end-group
+    ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a ${mlir_archives} ${llvm_archives}
+    ${LATILE_BOOST_CONTEXT_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(${target} PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -Wl,--strip-all)
+endfunction()
+latile_portable_program(latile_portable latile-portable ${PROJECT_SOURCE_DIR}/tools/latile/Main.cpp)
+# The same with the operator of examples/extern_kernel.
+latile_portable_program(latile_portable_extern extern-kernel-portable
+  ${PROJECT_SOURCE_DIR}/examples/extern_kernel/gated_output.cpp)

@@ -4,6 +4,7 @@
 #include "codegen/host/Host.h"
 #include "codegen/Targets.h"
 #include "compiler/Emit.h"
+#include "compiler/ExternKernels.h"
 #include "compiler/Pipeline.h"
 #include "compiler/Version.h"
 #include "dialect/Tile.h"
@@ -83,6 +84,16 @@ bool record(const OperatorRow& row, const Specialisation& s, Session& session, C
     failure.text = std::string(row.name) + ": recording failed: " + session.diagnostics;
   }
   return false;
+}
+
+/// Kernels in CUDA C++ run on CUDA devices.
+bool has_extern_kernels(const Specialisation& s, Session& session, CompileFailure& failure) {
+  const std::string entry = extern_kernel(*session.module);
+  if (entry.empty() || s.device.starts_with("cuda:")) return false;
+  failure.text = s.op + ": mode " + name(s.mode) + " has the extern kernel '" + entry +
+                 "', which is CUDA C++ and runs on CUDA devices, not on '" + s.device +
+                 "'; use a CUDA device, or mode recurrent";
+  return true;
 }
 
 bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, CompileFailure& failure,
@@ -181,8 +192,9 @@ bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code,
     s.chunk = tiles.chunk;
     code.session = std::make_unique<Session>();
     code.module = std::make_unique<llvm::Module>("latile", code.context);
-    if (!record(row, s, *code.session, failure) || !lower_by(row, device_schedule(s, *code.session->module),
-                                                             *code.session, failure, code.device.target, tiles.columns))
+    if (!record(row, s, *code.session, failure) || has_extern_kernels(s, *code.session, failure) ||
+        !lower_by(row, device_schedule(s, *code.session->module), *code.session, failure, code.device.target,
+                  tiles.columns))
       return false;
     if (!is_sliced(*code.session->module)) unsliced = tiles.chunk;
     artifact = Artifact();
@@ -228,7 +240,9 @@ public:
     for (const BoundTensor& t : s.tensors) config.bound.push_back(t.name);
     Operator op(s.op, config);
     row->define(op);
-    return text + "\n" + op.text();
+    text += "\n" + op.text();
+    const bool runs = s.mode == Mode::prefill && s.device.starts_with("cuda:") && !op.info().extern_kernel.empty();
+    return runs ? text + "\n" + extern_compiler() : text;
   }
 
 private:
@@ -252,6 +266,8 @@ static bool compile_device(const OperatorRow& row, const Specialisation& s, Arti
   bool ok = code.device.emulated ? emulator::compile_emulated(*code.module, artifact.binary, fault)
                                  : write_gpu_code(*code.module, *code.device.target, artifact.binary, fault);
   code.session->mark("codegen");
+  if (ok && !add_extern_kernels(*code.session->module, s, code.device.target->name, artifact, failure)) return false;
+  if (!artifact.parts.empty()) code.session->mark("extern kernels");
   artifact.stages = code.session->stages;
   if (ok) return true;
   failure.user_error = false;
@@ -263,7 +279,9 @@ bool compile(const OperatorRow& row, const Specialisation& given, Artifact& arti
   if (given.device != "host") return compile_device(row, given, artifact, failure);
   Session session;
   Specialisation s = settled(given);
-  if (!record(row, s, session, failure) || !lower_by(row, Schedule::fused, session, failure)) return false;
+  if (!record(row, s, session, failure) || has_extern_kernels(s, session, failure) ||
+      !lower_by(row, Schedule::fused, session, failure))
+    return false;
   artifact = Artifact();
   artifact.stages = session.stages;
   if (s.mode == Mode::prefill) artifact.chunk = s.chunk;
@@ -302,7 +320,11 @@ static bool emit_device_stage(const OperatorRow& row, const Specialisation& s, S
             : code.device.emulated ? emulator::compile_emulated(*code.module, text, failure.text)
                                    : write_gpu_code(*code.module, *code.device.target, text, failure.text);
   failure.user_error = false;
-  return ok;
+  if (!ok) return false;
+  if (!add_extern_kernels(*code.session->module, s, code.device.target->name, artifact, failure)) return false;
+  for (int part = 1; part <= static_cast<int>(artifact.parts.size()); ++part)
+    text += std::string("\n") + artifact.part(part);
+  return true;
 }
 
 bool emit_stage(const OperatorRow& row, const Specialisation& given, Stage stage, std::string& text,
@@ -312,6 +334,7 @@ bool emit_stage(const OperatorRow& row, const Specialisation& given, Stage stage
   Specialisation s = settled(given);
   if (!record(row, s, session, failure)) return false;
   if (stage == Stage::tile) return text = session.text(), true;
+  if (has_extern_kernels(s, session, failure)) return false;
   if (!lower_by(row, Schedule::fused, session, failure)) return false;
   if (stage == Stage::kernel) return text = session.text(), true;
   Artifact artifact;

@@ -51,6 +51,7 @@ private:
   tile::ViewType view(const Bound&) const;
   tile::ProgramOp make_program(mlir::OpBuilder&, mlir::Location);
   void make_scan(mlir::OpBuilder&, mlir::Location, mlir::Block& arguments);
+  void note_externs(tile::ProgramOp, mlir::Builder);
   std::string head(const Declaration& d) const { return d.head == -1 ? "" : r.extents[d.head]; }
 };
 
@@ -58,7 +59,7 @@ void ProgramEmitter::check_body() {
   Body::Kind kind = spec.mode == Mode::prefill ? Body::chunk : Body::reference;
   body = r.body(kind);
   if (!body && kind == Body::chunk) body = r.body(Body::kernel);
-  if (body) return;
+  if (body || (kind == Body::chunk && !r.externs.empty())) return;
   r.report({}, kind == Body::chunk && !r.no_prefill.empty()
                    ? "mode prefill is not offered with these options: " + r.no_prefill + "; use mode recurrent"
                : kind == Body::chunk ? "there is no chunk body, so no prefill: use the recurrent mode"
@@ -305,6 +306,31 @@ void ProgramEmitter::make_scan(mlir::OpBuilder& b, mlir::Location loc, mlir::Blo
   scan.getBody().takeBody(region);
 }
 
+/// For compiler/ExternKernels.h. Passes don't look at it, and the interpreter refuses a program that has it.
+void ProgramEmitter::note_externs(tile::ProgramOp program, mlir::Builder b) {
+  auto texts = [&](const std::vector<std::string>& list) {
+    return b.getStrArrayAttr(std::vector<llvm::StringRef>(list.begin(), list.end()));
+  };
+  std::vector<std::string> heads;
+  for (int d : r.declared_dims)
+    if (r.is_head[d]) heads.push_back(r.extents[d]);
+  std::vector<mlir::Attribute> kernels;
+  for (const ExternDefinition& e : r.externs) {
+    const ExternKernel& k = e.kernel;
+    std::vector<std::string> grid;
+    std::vector<std::int64_t> spans;
+    for (const ExternKernel::Axis& axis : k.grid) grid.push_back(axis.name), spans.push_back(axis.span);
+    kernels.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("entry", b.getStringAttr(k.entry)), b.getNamedAttr("source", b.getStringAttr(k.source)),
+         b.getNamedAttr("grid", texts(grid)), b.getNamedAttr("spans", b.getDenseI64ArrayAttr(spans)),
+         b.getNamedAttr("threads", b.getI64IntegerAttr(k.threads)),
+         b.getNamedAttr("shared_bytes", b.getI64IntegerAttr(k.shared_bytes)), b.getNamedAttr("heads", texts(heads)),
+         b.getNamedAttr("reads", texts(k.reads)), b.getNamedAttr("writes", texts(k.writes)),
+         b.getNamedAttr("options", texts(k.options))}));
+  }
+  program->setAttr("extern_kernels", b.getArrayAttr(kernels));
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> ProgramEmitter::run() {
   check_body();
   check_extents();
@@ -325,6 +351,8 @@ mlir::OwningOpRef<mlir::ModuleOp> ProgramEmitter::run() {
   b.setInsertionPointToEnd(module->getBody());
   tile::ProgramOp program = make_program(b, loc);
   b.setInsertionPointToEnd(&program.getBody().front());
+  if (spec.mode == Mode::prefill && !r.externs.empty()) note_externs(program, b);
+  if (!body) return module;
   if (body->kind != Body::kernel) {
     make_scan(b, loc, program.getBody().front());
     return module;

@@ -234,13 +234,15 @@ void Operator::finish() {
                      (near.empty() ? std::string() : "; the nearest is '" + near + "'"));
   }
   // The kernels together write everything.
-  if (r.body(Body::kernel))
+  if (r.body(Body::kernel) || (!r.externs.empty() && !r.body(Body::chunk)))
     for (std::size_t i = 0; i < r.decls.size(); ++i) {
       const Declaration& d = r.decls[i];
       bool written = (d.kind != Kind::output && d.kind != Kind::carry) || !d.given;
       for (const Body& b : r.bodies)
         if (b.kind == Body::kernel)
           written |= b.outputs.count(static_cast<int>(i)) || b.carries.count(static_cast<int>(i));
+      for (const ExternDefinition& e : r.externs)
+        for (const std::string& tensor : e.kernel.writes) written |= tensor.substr(0, tensor.find('.')) == d.name;
       if (!written) r.report(d.loc, "no kernel writes '" + d.name + "'");
     }
   if (r.bodies.empty()) r.report({}, "no body is given: an operator has a reference, a chunk or a kernel");
@@ -292,7 +294,8 @@ OperatorInfo Operator::info() const {
         "one there is no state that a tensor holds";
   out.has_reference = r.body(Body::reference) != nullptr;
   out.has_chunk = r.body(Body::chunk) != nullptr;
-  out.has_kernel = r.body(Body::kernel) != nullptr;
+  out.has_kernel = r.body(Body::kernel) != nullptr || (!r.externs.empty() && !out.has_chunk);
+  if (!r.externs.empty()) out.extern_kernel = r.externs.front().kernel.entry;
   return out;
 }
 

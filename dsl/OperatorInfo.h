@@ -66,6 +66,7 @@ struct OperatorInfo {
   std::string no_step;       ///< why it has neither recurrent nor step though there is a reference, or empty
   int mini_batch = 0;        ///< tokens of a chunk where that is part of the meaning; 0: the target's choice
   bool has_reference = false, has_chunk = false, has_kernel = false;
+  std::string extern_kernel{};  ///< the first of a prefill's kernels that are not written in the language; empty: none
 
   bool has_prefill() const { return has_chunk || has_kernel; }
 

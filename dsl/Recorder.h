@@ -91,6 +91,11 @@ struct Body {
   int grid = -1;                               ///< of a kernel: node
 };
 
+struct ExternDefinition {
+  ExternKernel kernel;
+  Loc loc;
+};
+
 class Recorder {
 public:
   std::string name;
@@ -103,6 +108,7 @@ public:
   std::vector<Node> nodes;
   std::vector<Region> regions;
   std::vector<Body> bodies;
+  std::vector<ExternDefinition> externs;
   std::vector<int> stack;       ///< open regions
   std::vector<int> open_nodes;  ///< nodes whose region is open
   std::vector<OptionInfo> options;

@@ -87,6 +87,17 @@ std::string Operator::text() const {
     p.out += std::string(bodies[b.kind]) + "\n";
     p.region(b.region, r.results(b), "  ");
   }
+  for (const ExternDefinition& e : r.externs) {
+    const ExternKernel& k = e.kernel;
+    p.out += "extern " + k.entry + " threads " + std::to_string(k.threads) + " shared " +
+             std::to_string(k.shared_bytes) + " grid";
+    for (const ExternKernel::Axis& axis : k.grid) p.out += " " + axis.name + "/" + std::to_string(axis.span);
+    for (auto [what, list] : {std::pair{" reads", &k.reads}, {" writes", &k.writes}, {" options", &k.options}}) {
+      p.out += what;
+      for (const std::string& word : *list) p.out += " " + std::to_string(word.size()) + ":" + word;
+    }
+    p.out += " source " + std::to_string(k.source.size()) + "\n" + k.source + "\n";
+  }
   return p.out;
 }
 

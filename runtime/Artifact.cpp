@@ -32,6 +32,8 @@ void to_json(json& j, const KernelFacts& k) {
        {"arena_bytes", k.arena_bytes}};
   if (k.threads != 0) j["threads"] = k.threads, j["shared_bytes"] = k.shared_bytes, j["slices"] = k.slices;
   if (k.narrow) j["narrow"] = true;
+  if (!k.spans.empty()) j["spans"] = k.spans;
+  if (k.part != 0) j["part"] = k.part;
   for (const ViewArgument& view : k.views) to_json(j["views"].emplace_back(), view);
 }
 void from_json(const json& j, KernelFacts& k) {
@@ -46,12 +48,28 @@ void from_json(const json& j, KernelFacts& k) {
   k.shared_bytes = j.value("shared_bytes", std::size_t{0});
   k.slices = j.value("slices", 1);
   k.narrow = j.value("narrow", false);
+  k.spans = j.value("spans", std::vector<std::int64_t>());
+  k.part = j.value("part", 0);
 }
 
 }  // namespace
 
+int Artifact::add_part(const std::string& code) {
+  binary += '\0';
+  parts.push_back(binary.size());
+  binary += code;
+  return static_cast<int>(parts.size());
+}
+
+const char* Artifact::part(int number) const {
+  if (number < 0 || static_cast<std::size_t>(number) > parts.size()) return nullptr;
+  const std::size_t begin = number == 0 ? 0 : parts[static_cast<std::size_t>(number) - 1];
+  return begin <= binary.size() ? binary.c_str() + begin : nullptr;
+}
+
 std::string Artifact::facts_json() const {
   json j = {{"target", target}, {"chunk", chunk}, {"kernels", json::array()}, {"workspace", json::array()}};
+  if (!parts.empty()) j["parts"] = parts;
   for (const KernelFacts& kernel : kernels) to_json(j["kernels"].emplace_back(), kernel);
   for (const WorkspaceTensor& tensor : workspace) to_json(j["workspace"].emplace_back(), tensor);
   return j.dump();
@@ -64,6 +82,7 @@ bool Artifact::from_json(const std::string& text, Artifact& artifact) {
     Artifact read;
     j.at("target").get_to(read.target);
     read.chunk = j.value("chunk", std::int64_t{0});
+    read.parts = j.value("parts", std::vector<std::size_t>());
     for (const json& kernel : j.at("kernels")) latile::from_json(kernel, read.kernels.emplace_back());
     for (const json& tensor : j.at("workspace")) latile::from_json(tensor, read.workspace.emplace_back());
     read.binary = std::move(artifact.binary);

@@ -47,6 +47,8 @@ struct KernelFacts {
   /// More slices of what the kernel before it does, with the same arguments: launched instead of it where the grid
   /// would leave multiprocessors without a block.
   bool narrow = false;
+  std::vector<std::int64_t> spans{};  ///< indices of each grid axis that an item covers; empty: one
+  int part = 0;                       ///< of the binary that has it
 };
 
 struct StageTime {
@@ -59,8 +61,15 @@ struct Artifact {
   std::int64_t chunk = 0;            ///< rows of a chunk that the operator was recorded at; 0: by tokens or rows
   std::vector<KernelFacts> kernels;  ///< in launch order
   std::vector<WorkspaceTensor> workspace;
-  std::string binary;             ///< a shared object (host, emulated), PTX text or a cubin (cuda)
+  std::string binary;  ///< a shared object (host, emulated), PTX text or a cubin (cuda)
+  /// Where the parts of the binary after its first begin: code that was compiled apart. Each ends in a zero byte.
+  std::vector<std::size_t> parts{};
   std::vector<StageTime> stages;  ///< of its compilation; not serialised
+
+  /// Adds code to the binary; its part's number.
+  int add_part(const std::string& code);
+  /// The code of a part, up to the zero that ends it; null: there is no such part.
+  const char* part(int number) const;
 
   std::string facts_json() const;                        ///< everything but binary and stages
   static bool from_json(const std::string&, Artifact&);  ///< false: not such a text

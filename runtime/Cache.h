@@ -13,7 +13,7 @@
 namespace latile::runtime {
 
 /// Changes with the file layout and with the calling convention of kernels; part of every key.
-inline constexpr std::uint32_t kCacheFormat = 1;
+inline constexpr std::uint32_t kCacheFormat = 2;
 
 /// What tells entries apart: the format, the compiler's fingerprint, and the text of a specialisation.
 std::string cache_key(const std::string& fingerprint, const std::string& specialisation,

@@ -87,6 +87,12 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
     for (const std::string& axis : facts.grid) {
       if (!count(signature, axis, kernel.grid.emplace_back()))
         return wrong(fmt::format("kernel {} has a grid over {}, which the plan does not know", facts.symbol, axis));
+      if (!facts.spans.empty()) {
+        const std::size_t at = kernel.grid.size() - 1;
+        const std::int64_t span = at < facts.spans.size() ? facts.spans[at] : 0;
+        if (span < 1) return wrong(fmt::format("kernel {} has items of {} along {}", facts.symbol, span, axis));
+        kernel.grid.back().span = span;
+      }
       if (kernel.grid.back().chunks && !set_chunk(facts.chunk))
         return wrong(fmt::format("kernel {} has another chunk length than the rest", facts.symbol));
     }

@@ -29,7 +29,11 @@ struct Sizes {
 struct Count {
   Extent extent;
   bool chunks = false;
-  std::int64_t at(const Sizes& sizes) const { return chunks ? sizes.chunks : extent.at(sizes.dims); }
+  std::int64_t span = 1;  ///< of a grid's axis: how many of them are one item
+  std::int64_t at(const Sizes& sizes) const {
+    const std::int64_t all = chunks ? sizes.chunks : extent.at(sizes.dims);
+    return all / span + (all % span != 0);
+  }
 };
 
 /// Another kernel with the same arguments.

@@ -294,6 +294,8 @@ void Run::all() {
   const auto programs = llvm::to_vector(module_.getOps<tile::ProgramOp>());
   if (programs.size() != 1) return say("the module has " + std::to_string(programs.size()) + " programs, not one");
   auto program = programs[0];
+  if (program->hasAttr("extern_kernels"))
+    return say("the program has kernels that are not written in the language, and have no meaning here");
   if (!bind(program)) return;
   shape_heads();
   if (options_.sanitize) watch(program);

@@ -275,6 +275,30 @@ private:
   }
 };
 
+/// A kernel in CUDA C++, compiled by NVRTC and launched as one of a plan's own. It runs in mode prefill, on CUDA
+/// devices alone, behind the chunk body or the kernels of the operator, and reads and writes its tensors in memory. The
+/// reference says what all of them compute together; recurrent and step come from it, as always.
+///
+/// Before the source stand, in namespace latile: `io`, the type of the operator's tensors; inner dims as constants;
+/// `Arguments`, the type of the kernel's only parameter: pointers `a.q` (of "S.final": `a.S_final`), strides in
+/// elements `a.strides.q[axis]`, `a.sizes.B`, `.T`, `.N` and head axes, `a.scalars.scale`; and `block(a)`, where a
+/// block stands on the axes of the grid: `block(a).T`. LATILE_HAS_q is defined for each tensor that is bound; others
+/// are left out.
+struct ExternKernel {
+  struct Axis {
+    std::string name;  ///< "B", "T" (rows), "N" (sequences), a head axis, or, last, an inner dimension
+    int span = 1;      ///< indices of the axis that a block covers; there are extent / span blocks, rounded up
+  };
+  std::string entry;  ///< of: extern "C" __global__ void entry(const latile::Arguments a)
+  std::string source;
+  std::vector<Axis> grid{};           ///< one block for each combination; blockIdx.x counts them, the last axis fastest
+  int threads = 128;                  ///< of a block, threadIdx.x
+  int shared_bytes = 0;               ///< of dynamic shared memory
+  std::vector<std::string> reads{};   ///< names as in a plan: "q", "S.initial"
+  std::vector<std::string> writes{};  ///< outputs and states, which hold what the kernels before have written
+  std::vector<std::string> options{};  ///< of NVRTC, after latile's: "-I/opt/include", "-use_fast_math"
+};
+
 /// One specialisation, as far as a definition can see it.
 struct Config {
   std::vector<std::pair<std::string, std::string>> options;  ///< given ones; the rest keep their default
@@ -336,6 +360,9 @@ public:
   template <class F> void reference(F&& f, Loc l = Loc::current()) { begin(0, l), f(Token{rec()}), end(l); }
   template <class F> void chunk(F&& f, Loc l = Loc::current()) { begin(1, l), f(Chunk{rec()}), end(l); }
   template <class F> void kernel(F&& f, Loc l = Loc::current()) { begin(2, l), f(Kernel{rec()}), end(l); }
+
+  /// May be repeated: they run in the order of the calls.
+  void extern_kernel(ExternKernel, Loc = Loc::current());
 
   /// Reports what shows only after the definition has run: options and tensors that nothing declares.
   void finish();

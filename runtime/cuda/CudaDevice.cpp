@@ -9,24 +9,40 @@ constexpr std::size_t kUsualShared = 48 << 10;
 
 Pointer pointer(const void* memory) { return reinterpret_cast<Pointer>(memory); }
 
+/// Code of one artifact: a module of the driver for each part.
 class CudaModule : public DeviceModule {
 public:
   /// The device is kept: with its last owner the primary context may go.
-  CudaModule(std::shared_ptr<const Driver> driver, ContextHandle context, int ordinal, int shared, ModuleHandle module)
-      : driver(std::move(driver)), context(context), ordinal(ordinal), shared(shared), module(module) {}
+  CudaModule(std::shared_ptr<const Driver> driver, ContextHandle context, int ordinal, int shared)
+      : driver(std::move(driver)), context(context), ordinal(ordinal), shared(shared) {}
   ~CudaModule() override {
     try {
       const Current current(*driver, context);
-      driver->ModuleUnload(module);
+      for (ModuleHandle module : modules)
+        if (module != nullptr) driver->ModuleUnload(module);
     } catch (...) {
-      // The context is gone already, and the module with it: the process ends.
+      // The context is gone already, and the modules with it: the process ends.
+    }
+  }
+
+  void load(const Artifact& artifact) {
+    const Current current(*driver, context);
+    for (int part = 0; part <= static_cast<int>(artifact.parts.size()); ++part) {
+      modules.push_back(nullptr);
+      const bool used = std::any_of(artifact.kernels.begin(), artifact.kernels.end(),
+                                    [&](const KernelFacts& facts) { return facts.part == part; });
+      if (used) load(artifact, part);
     }
   }
 
   DeviceKernel kernel(const KernelFacts& facts) override {
     const Current current(*driver, context);
     Function function = nullptr;
-    driver->check(driver->ModuleGetFunction(&function, module, facts.symbol.c_str()), "finding a kernel in its code");
+    if (facts.part < 0 || static_cast<std::size_t>(facts.part) >= modules.size())
+      fail(LATILE_INTERNAL, "kernel {} is in part {} of {} parts of code", facts.symbol, facts.part, modules.size());
+    driver->check(
+        driver->ModuleGetFunction(&function, modules[static_cast<std::size_t>(facts.part)], facts.symbol.c_str()),
+        "finding a kernel in its code");
     int of_function = 0, threads = 0, registers = 0, local = 0;
     driver->check(driver->FuncGetAttribute(&of_function, kStaticShared, function), "asking for static shared memory");
     driver->check(driver->FuncGetAttribute(&threads, kMaxThreads, function), "asking for the most threads of a kernel");
@@ -46,10 +62,27 @@ public:
   }
 
 private:
+  void load(const Artifact& artifact, int part) {
+    char errors[4096] = {};
+    int options[] = {kErrorLog, kErrorLogBytes};
+    void* values[] = {errors, reinterpret_cast<void*>(sizeof errors - 1)};
+    const char* code = artifact.part(part);
+    if (code == nullptr) fail(LATILE_INTERNAL, "part {} of the code for {} is not there", part, artifact.target);
+    const Result result = driver->ModuleLoadDataEx(&modules.back(), code, 2, options, values);
+    if (result == kSuccess) return;
+    modules.back() = nullptr;
+    std::string log = errors;
+    std::replace(log.begin(), log.end(), '\n', ' ');
+    throw Failure{LATILE_DRIVER,
+                  fmt::format("the CUDA driver refused code for {} on device {}: {}{}{}", artifact.target, ordinal,
+                              driver->text(result), log.empty() ? "" : ": ", log),
+                  result};
+  }
+
   std::shared_ptr<const Driver> driver;
   ContextHandle context;
   int ordinal, shared;
-  ModuleHandle module;
+  std::vector<ModuleHandle> modules;
 };
 
 }  // namespace
@@ -84,22 +117,9 @@ std::string CudaDevice::description() const {
 }
 
 std::shared_ptr<DeviceModule> CudaDevice::load(const Artifact& artifact) {
-  const Current current(*driver, primary);
-  char errors[4096] = {};
-  int options[] = {kErrorLog, kErrorLogBytes};
-  void* values[] = {errors, reinterpret_cast<void*>(sizeof errors - 1)};
-  ModuleHandle module = nullptr;
-  // std::string ends in a zero, which PTX text needs.
-  const Result result = driver->ModuleLoadDataEx(&module, artifact.binary.c_str(), 2, options, values);
-  if (result != kSuccess) {
-    std::string log = errors;
-    std::replace(log.begin(), log.end(), '\n', ' ');
-    throw Failure{LATILE_DRIVER,
-                  fmt::format("the CUDA driver refused code for {} on device {}: {}{}{}", artifact.target, number,
-                              driver->text(result), log.empty() ? "" : ": ", log),
-                  result};
-  }
-  return std::make_shared<CudaModule>(driver, primary, number, shared, module);
+  auto module = std::make_shared<CudaModule>(driver, primary, number, shared);
+  module->load(artifact);
+  return module;
 }
 
 void CudaDevice::launch(const DeviceRun& run, std::span<const DeviceLaunch> launches) {

@@ -1,6 +1,6 @@
 cmake_minimum_required(VERSION 3.25)
 # The README's operator compiles; the guide's pieces are pieces of the example
-# or of a kernel operator; links lead somewhere.
+# or of one with kernels; links lead somewhere.
 file(READ ${SOURCE}/README.md readme)
 string(REGEX MATCH "```cpp\n(void [^`]*)```" found "${readme}")
 if(NOT found)
@@ -12,6 +12,7 @@ execute_process(COMMAND ${CXX} -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I
 
 file(READ ${SOURCE}/examples/own_operator/bonus_delta.cpp example)
 file(READ ${SOURCE}/ops/causal_conv1d.cpp kernels)
+file(READ ${SOURCE}/examples/extern_kernel/GatedOutput.h extern_kernel)
 file(READ ${SOURCE}/docs/language-guide.md rest)
 set(pieces 0)
 while(TRUE)
@@ -28,9 +29,9 @@ while(TRUE)
   if(piece MATCHES "^latile::")  # a sketch of another program
     continue()
   endif()
-  string(FIND "${example}${kernels}" "${piece}" at)
+  string(FIND "${example}${kernels}${extern_kernel}" "${piece}" at)
   if(at EQUAL -1)
-    message(FATAL_ERROR "the language guide shows what neither bonus_delta.cpp nor causal_conv1d.cpp has:\n${piece}")
+    message(FATAL_ERROR "the language guide shows what neither bonus_delta.cpp nor causal_conv1d.cpp nor GatedOutput.h has:\n${piece}")
   endif()
   math(EXPR pieces "${pieces} + 1")
 endwhile()

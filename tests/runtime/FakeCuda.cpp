@@ -11,9 +11,9 @@ namespace {
 
 constexpr Result kInvalidValue = 1, kInvalidPtx = 218, kNotFound = 500, kLaunchFailed = 719;
 
-FakeCuda fake;
-/// In a process of the command every kernel is there, and does nothing.
+/// In a process of the command every kernel is there, and does nothing; launches are recorded on demand.
 const bool any_kernel = std::getenv("FAKE_CUDA_ANY") != nullptr;
+FakeCuda fake;
 thread_local std::vector<ContextHandle> current;
 
 /// Counts a call; the result that it is to have.
@@ -111,7 +111,10 @@ extern "C" {
 
 FAKE FakeCuda* fake_cuda(void) { return &fake; }
 
-FAKE Result cuInit(unsigned) { return called("cuInit"); }
+FAKE Result cuInit(unsigned) {
+  fake.records_launches &= !any_kernel;
+  return called("cuInit");
+}
 FAKE Result cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
 FAKE Result cuGetErrorName(Result error, const char** name) {
   *name = error == kLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
@@ -173,9 +176,12 @@ FAKE Result cuModuleUnload(ModuleHandle) {
 FAKE Result cuModuleGetFunction(Function* function, ModuleHandle, const char* name) {
   for (Kernel& kernel : kernels)
     if (std::strcmp(kernel.name, name) == 0) return *function = reinterpret_cast<Function>(&kernel), kSuccess;
-  static Kernel nothing = {"nothing", 0, [](const std::int64_t*, std::int64_t) {}};
-  if (any_kernel) return *function = reinterpret_cast<Function>(&nothing), kSuccess;
-  return kNotFound;
+  if (!any_kernel) return kNotFound;
+  const std::lock_guard lock(fake.mutex);
+  static std::map<std::string, Kernel, std::less<>> empty_kernels;
+  auto [known, fresh] = empty_kernels.try_emplace(name);
+  if (fresh) known->second = {known->first.c_str(), 0, [](const std::int64_t*, std::int64_t) {}};
+  return *function = reinterpret_cast<Function>(&known->second), kSuccess;
 }
 FAKE Result cuFuncGetAttribute(int* value, int attribute, Function) {
   return *value = attribute == kMaxThreads ? 512 : attribute == kRegisters ? 40 : 0, kSuccess;
@@ -188,8 +194,8 @@ FAKE Result cuFuncSetAttribute(Function function, int attribute, int value) {
 FAKE Result cuLaunchKernel(Function function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty,
                            unsigned tz, unsigned shared, Stream stream, void** parameters, void** extra) {
   if (const Result result = called("cuLaunchKernel"); result != kSuccess) return result;
-  const Kernel& kernel = *reinterpret_cast<Kernel*>(function);
-  if (any_kernel) return kSuccess;
+  Kernel kernel = *reinterpret_cast<Kernel*>(function);
+  if (any_kernel) kernel.parameters = *static_cast<std::size_t*>(extra[3]) / 8;
   const bool shape = x > 0 && y == 1 && z == 1 && ty == 1 && tz == 1 && parameters == nullptr && !current.empty();
   if (!shape || extra[0] != kBufferPointer || extra[2] != kBufferSize || extra[4] != kEnd ||
       *static_cast<std::size_t*>(extra[3]) != kernel.parameters * 8)

@@ -1,12 +1,10 @@
-// The commands cache and bundle, and what a compilation leaves alone in its process.
+// The commands cache and bundle.
 #include "runtime/Cache.h"
 #include "tests/tool/Command.h"
 #include "tools/latile/Plan.h"
-#include <csignal>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 using namespace latile;
 namespace fs = std::filesystem;
@@ -103,36 +101,4 @@ TEST_CASE("bundle: each target, and what is refused before anything is written")
   refused({"inspect", folder.file("none")}, "cannot be opened");
   put(file, kept.substr(0, kept.size() - 10));
   refused({"inspect", file}, "is truncated");
-}
-
-namespace {
-void mine(int) {}
-}  // namespace
-
-TEST_CASE("sixteen threads compile at once, and the process's signal handlers are still its own") {
-  const std::vector<int> signals = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
-                                    SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM};
-  std::vector<struct sigaction> before(signals.size());
-  struct sigaction own = {};
-  own.sa_handler = mine;
-  for (std::size_t i = 0; i < signals.size(); ++i) REQUIRE(sigaction(signals[i], &own, &before[i]) == 0);
-  std::vector<std::thread> threads;
-  std::vector<std::string> errors(16);
-  for (std::size_t i = 0; i < 16; ++i)
-    threads.emplace_back([&, i] {
-      try {
-        const ContextHandle context = make_context(1, "");
-        PlanRequest r = request(i % 2 ? ElementType::f32 : ElementType::bf16);
-        r.dims[2].min = r.dims[2].max = 16 + 8 * static_cast<std::int64_t>(i / 2);
-        if (!has(Plan(context.get(), r).stages(), "compiler")) errors[i] = "not compiled";
-      } catch (const std::exception& e) { errors[i] = e.what(); }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) CHECK_MESSAGE(error.empty(), error);
-  for (std::size_t i = 0; i < signals.size(); ++i) {
-    struct sigaction now = {};
-    REQUIRE(sigaction(signals[i], &before[i], &now) == 0);
-    const bool own_still = now.sa_handler == mine;
-    CHECK_MESSAGE(own_still, signals[i]);
-  }
 }

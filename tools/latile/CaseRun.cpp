@@ -95,8 +95,10 @@ private:
     if (c.prefill)
       first.emplace(context, plan_request(std::string(row.name), judged(), p, settings.isa, settings.place));
     if (!rounds_to_bfloat16(p)) return;
-    // Where the chunk is the target's choice, declared types are judged at the one that it chose.
+    // Where the chunk is the target's choice, declared types are judged at the one that it chose. Of a prefill with
+    // kernels that are not written in the language, the reference alone says what it means.
     Case other = judged();
+    if (!info.extern_kernel.empty()) other.mode = Mode::recurrent, other.chunk = 0;
     if (other.chunk == 0 && other.mode == Mode::prefill) other.chunk = (first ? *first : *plan).chunk();
     declared.emplace(row, specialisation_of(std::string(row.name), other, p, io));
   }

@@ -1,3 +1,4 @@
+#include "codegen/nvrtc/Nvrtc.h"
 #include "compiler/Compile.h"
 #include "compiler/Version.h"
 #include "latile/latile.h"
@@ -73,6 +74,10 @@ std::vector<Finding> examine() {
   list.push_back({"threads", fmt::format("{} CPUs usable by this process", usable_cpus())});
   bool usable = false;
   list.push_back({"cuda", runtime::cuda::machine(usable)});
+  std::string why;
+  const auto nvrtc = nvrtc::Library::get(why);
+  list.push_back({"nvrtc", nvrtc ? fmt::format("{} from {}", nvrtc->version, nvrtc->file)
+                                 : why + " (for kernels in CUDA C++ alone)"});
   list.push_back(cache_finding());
   list.push_back(compile_finding());
   list.push_back({"operators", fmt::format("{}", operators().size())});
