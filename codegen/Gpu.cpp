@@ -7,9 +7,9 @@ namespace latile {
 static bool is_amd(const simt::Target& target) { return target.family == simt::Family::amdgcn; }
 
 bool lower_for_gpu(mlir::ModuleOp lowered, const simt::Target& target, llvm::Module& module, Artifact& artifact,
-                   std::string& failure) {
-  return is_amd(target) ? amdgcn::lower(lowered, target, module, artifact, failure)
-                        : nvptx::lower(lowered, target, module, artifact, failure);
+                   std::string& failure, bool arena) {
+  return is_amd(target) ? amdgcn::lower(lowered, target, module, artifact, failure, arena)
+                        : nvptx::lower(lowered, target, module, artifact, failure, arena);
 }
 
 bool write_gpu_assembly(llvm::Module& module, const simt::Target& target, std::string& text, std::string& failure) {

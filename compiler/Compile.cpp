@@ -11,6 +11,8 @@
 #include "dsl/Describe.h"
 #include "dsl/Recorder.h"
 #include <chrono>
+#include <optional>
+#include <set>
 
 namespace latile {
 namespace {
@@ -97,7 +99,7 @@ bool has_extern_kernels(const Specialisation& s, Session& session, CompileFailur
 }
 
 bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, CompileFailure& failure,
-              const simt::Target* gpu = nullptr, std::int64_t columns = 0) {
+              const simt::Target* gpu = nullptr, StateSlices slices = {}) {
   std::string before = session.text(), last = "recording";
   PipelineOptions options;
   options.schedule = schedule;
@@ -108,7 +110,7 @@ bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, Compi
     return mlir::success();
   };
   bool ok = succeeded(lower_to_kernels(*session.module, options)) &&
-            (!gpu || succeeded(prepare_for_gpu(*session.module, gpu->name, columns, options)));
+            (!gpu || succeeded(prepare_for_gpu(*session.module, gpu->name, slices, options)));
   session.mark("passes");
   if (ok) return true;
   failure.user_error = false;
@@ -138,30 +140,28 @@ bool find_device(const std::string& name, Device& device, CompileFailure& failur
   return false;
 }
 
-/// Rows of a chunk, and columns of a state that one block works on.
+/// Rows of a chunk, columns of a state that one block works on, and whether blocks have arenas.
 struct DeviceTiles {
-  std::int64_t chunk = 0, columns = 0;
+  std::int64_t chunk = 0;
+  StateSlices slices;
+  bool arena = false;
 };
 
 /// The sizes that are tried, the best first: larger ones need more shared memory.
 std::vector<DeviceTiles> device_tiles(const Specialisation& s) {
-  std::vector<DeviceTiles> out;
+  std::vector<DeviceTiles> out, narrow;
   std::int64_t last = 0;
   for (std::int64_t chunk : {64, 32, 16}) {
     chunk = s.chunk ? s.chunk : between_history_states(chunk, s);
     if (chunk == last) continue;
-    for (std::int64_t columns : {64, 32, 16}) {
-      // Narrow slices repeat what all columns share.
-      if (columns == 16 && chunk > 16) continue;
-      out.push_back({chunk, columns});
-    }
+    // Narrow slices repeat what all columns share, and odd ones are read element by element besides.
+    for (std::int64_t columns : {64, 32, 16})
+      (columns == 16 && chunk > 16 ? narrow : out).push_back({chunk, {columns, 16}});
+    narrow.push_back({chunk, {16, 1}});
     last = chunk;
   }
+  out.insert(out.end(), narrow.begin(), narrow.end());
   return out;
-}
-
-bool is_sliced(mlir::ModuleOp module) {
-  return llvm::any_of(module.getOps<tile::KernelOp>(), [](tile::KernelOp kernel) { return kernel->hasAttr("slices"); });
 }
 
 /// Only chunks have work that can leave the serial kernel. Outputs of several heads that read one state leave it too:
@@ -181,34 +181,63 @@ struct DeviceCode {
   std::unique_ptr<llvm::Module> module;
 };
 
-/// Records and lowers for a device, with the largest tiles whose kernels fit.
-bool lower_to_device(const OperatorRow& row, Specialisation s, DeviceCode& code, Artifact& artifact,
-                     CompileFailure& failure) {
-  if (!find_device(s.device, code.device, failure)) return false;
-  std::int64_t unsliced = 0;  // a chunk length at which no kernel has columns to slice
-  for (DeviceTiles tiles : device_tiles(s)) {
-    if (tiles.chunk == unsliced) continue;
-    failure = {};
-    s.chunk = tiles.chunk;
-    code.session = std::make_unique<Session>();
-    code.module = std::make_unique<llvm::Module>("latile", code.context);
-    if (!record(row, s, *code.session, failure) || has_extern_kernels(s, *code.session, failure) ||
-        !lower_by(row, device_schedule(s, *code.session->module), *code.session, failure, code.device.target,
-                  tiles.columns))
-      return false;
-    if (!is_sliced(*code.session->module)) unsliced = tiles.chunk;
-    artifact = Artifact();
-    artifact.target = s.device;
-    if (s.mode == Mode::prefill) artifact.chunk = s.chunk;
-    std::string fault;
-    if (lower_for_gpu(*code.session->module, *code.device.target, *code.module, artifact, fault)) {
-      code.session->mark("emit");
-      return true;
-    }
+/// Records and lowers for a device with tiles of given sizes. `fits`: the kernels have enough shared memory.
+bool lower_with(const OperatorRow& row, Specialisation s, const DeviceTiles& tiles, DeviceCode& code,
+                Artifact& artifact, bool& fits, CompileFailure& failure) {
+  failure = {};
+  s.chunk = tiles.chunk;
+  code.session = std::make_unique<Session>();
+  code.module = std::make_unique<llvm::Module>("latile", code.context);
+  if (!record(row, s, *code.session, failure) || has_extern_kernels(s, *code.session, failure) ||
+      !lower_by(row, device_schedule(s, *code.session->module), *code.session, failure, code.device.target,
+                tiles.slices))
+    return false;
+  artifact = Artifact();
+  artifact.target = s.device;
+  if (s.mode == Mode::prefill) artifact.chunk = s.chunk;
+  std::string fault;
+  fits = lower_for_gpu(*code.session->module, *code.device.target, *code.module, artifact, fault, tiles.arena);
+  if (fits) {
+    code.session->mark("emit");
+  } else {
     failure.user_error = false;
     failure.text = s.op + ": " + fault;
   }
-  return false;
+  return true;
+}
+
+bool is_sliced(mlir::ModuleOp module) {
+  return llvm::any_of(module.getOps<tile::KernelOp>(), [](tile::KernelOp kernel) { return kernel->hasAttr("slices"); });
+}
+
+/// What goes to arenas and back for each row of the state's columns: bytes over rows.
+double arena_traffic(const Artifact& artifact) {
+  double bytes = 0;
+  for (const KernelFacts& kernel : artifact.kernels) bytes += static_cast<double>(kernel.arena_bytes) * kernel.slices;
+  return bytes / static_cast<double>(std::max<std::int64_t>(artifact.chunk, 1));
+}
+
+/// Records and lowers for a device, with the largest tiles whose kernels fit; where none do, with arenas and the tiles
+/// that use them least.
+bool lower_to_device(const OperatorRow& row, const Specialisation& s, DeviceCode& code, Artifact& artifact,
+                     CompileFailure& failure) {
+  if (!find_device(s.device, code.device, failure)) return false;
+  bool fits = false;
+  std::optional<DeviceTiles> best;
+  double least = 0;
+  for (bool arena : {false, true}) {
+    std::set<std::pair<std::int64_t, std::int64_t>> unsliced;  // chunk and granule at which no kernel has slices
+    for (DeviceTiles tiles : device_tiles(s)) {
+      tiles.arena = arena;
+      if (unsliced.contains({tiles.chunk, tiles.slices.granule})) continue;
+      if (!lower_with(row, s, tiles, code, artifact, fits, failure)) return false;
+      if (fits && !arena) return true;
+      if (!is_sliced(*code.session->module)) unsliced.insert({tiles.chunk, tiles.slices.granule});
+      if (!fits) continue;
+      if (double traffic = arena_traffic(artifact); !best || traffic < least) best = tiles, least = traffic;
+    }
+  }
+  return best && lower_with(row, s, *best, code, artifact, fits, failure);
 }
 
 class HostCompiler : public Compiler {

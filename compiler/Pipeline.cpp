@@ -61,11 +61,12 @@ mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOption
   return run(module, list(options.schedule), options);
 }
 
-mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, std::int64_t columns,
+mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, StateSlices slices,
                                     const PipelineOptions& options) {
   mlir::Builder builder(module.getContext());
   module->setAttr("tile.target", builder.getStringAttr(target));
-  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(columns));
+  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(slices.most));
+  module->setAttr("tile.slice_granule", builder.getI64IntegerAttr(slices.granule));
   return run(module,
              {"slice-columns", "sink-transposes", "tile-canonicalize", "orient", "sink-transposes", "tile-canonicalize",
               "move-scales", "scores-first", "tile-canonicalize", "assign-layouts", "verify-layouts"},

@@ -34,9 +34,14 @@ struct PipelineOptions {
 /// Recorded module to kernels. Failure has been reported as a diagnostic.
 mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {});
 
-/// Kernels for a GPU of `find_target`: states in slices of at most `columns` columns (a multiple of 16), products
-/// the way round the target likes.
-mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp, std::string_view target, std::int64_t columns,
+/// The columns of a state that one block works on.
+struct StateSlices {
+  std::int64_t most = 64;     ///< a multiple of 16
+  std::int64_t granule = 16;  ///< what their number is a multiple of
+};
+
+/// Kernels for a GPU of `find_target`: states in slices, products the way round the target likes.
+mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp, std::string_view target, StateSlices = {},
                                     const PipelineOptions& = {});
 
 }  // namespace latile

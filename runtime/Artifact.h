@@ -38,9 +38,11 @@ struct KernelFacts {
   std::vector<ViewArgument> views;
   std::vector<std::string> dims;  ///< run-time dims it reads: "T", "N", "HV", "chunks"
   std::vector<std::string> scalars;
-  std::size_t arena_bytes = 0;
+  std::size_t arena_bytes = 0;  ///< scratch of a thread of the host, of a block of a device
   // Device kernels only. They take the addresses of the views, then the integers, then the scalars as doubles: one
-  // array of 8-byte parameters. Block b of the one-dimensional grid works on item b / slices, slice b % slices.
+  // array of 8-byte parameters. Block b of the one-dimensional grid works on item b / slices, slice b % slices. With an
+  // arena they take four more: the address of block 0's arena, the bytes from one to the next, the count of blocks that
+  // the grid would have without, and of those that it has. Block b then does the work of b, b + grid, b + 2 grid, ….
   int threads = 0;               ///< of a block
   std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
   int slices = 1;                ///< blocks that share an item

@@ -27,6 +27,9 @@ std::vector<MemoryRange> Preparation::memory() const {
     if (bytes != 0) ranges.push_back({plan.code->artifact.workspace[i].name.c_str(), place, bytes, true, false});
     place += bytes;
   }
+  if (layout.parts != 0 && layout.arena_stride != 0)
+    ranges.push_back(
+        {"arenas", base + layout.arenas, static_cast<std::size_t>(layout.parts) * layout.arena_stride, true, false});
   return ranges;
 }
 
@@ -74,10 +77,20 @@ void Preparation::launch_on(Device& device) {
     // Pointers, integers and doubles all take 8 bytes here, which the sizes below hold to.
     static_assert(sizeof(void*) == sizeof(std::int64_t) && sizeof(double) == sizeof(std::int64_t));
     lay_arguments(kernel, reinterpret_cast<void**>(row), numbers, reinterpret_cast<double*>(numbers + kernel.integers));
-    const std::span<std::int64_t> all{row, kernel.views.size() + kernel.integers + kernel.scalars.size()};
+    if (kernel.arena_bytes != 0) {
+      const std::int64_t blocks = items * kernel.slices;
+      std::int64_t* last = row + kernel.parameters() - 4;
+      last[0] = reinterpret_cast<std::int64_t>(base + layout.arenas);
+      last[1] = static_cast<std::int64_t>(layout.arena_stride), last[2] = blocks;
+      last[3] = kernel.launched(blocks);
+    }
     const auto begin = [&](const auto& form) {
-      launches[count++] = {form.on_device.handle, form.symbol.c_str(), items * form.slices,
-                           form.threads,          form.shared_bytes,   all};
+      launches[count++] = {form.on_device.handle,
+                           form.symbol.c_str(),
+                           kernel.launched(items * form.slices),
+                           form.threads,
+                           form.shared_bytes,
+                           {row, kernel.parameters()}};
     };
     if (is_narrow)
       begin(*kernel.narrow);

@@ -80,6 +80,7 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
       wide = &facts;
       kernel.on_device = code.device_module->kernel(facts);
       kernel.threads = facts.threads, kernel.slices = facts.slices, kernel.shared_bytes = facts.shared_bytes;
+      kernel.arena_bytes = facts.arena_bytes;
     } else {
       kernel.entry = reinterpret_cast<HostKernel>(code.module->symbol(facts.symbol));
       if (kernel.entry == nullptr) return wrong(fmt::format("there is no kernel {} in the code", facts.symbol));
@@ -134,7 +135,7 @@ Program Program::bind(const Code& code, const Signature& signature, int threads,
         !program.on_device && signature.ragged() && !facts.grid.empty() && facts.grid.front() == "N";
     program.orders_sequences |= kernel.sequences_first;
     program.arena_bytes = std::max(program.arena_bytes, facts.arena_bytes);
-    const std::size_t parameters = kernel.views.size() + kernel.integers + kernel.scalars.size();
+    const std::size_t parameters = kernel.parameters();
     if (program.on_device && parameters > kMaxParameters)
       return wrong(
           fmt::format("kernel {} has {} parameters; a device takes {}", facts.symbol, parameters, kMaxParameters));
@@ -179,6 +180,7 @@ WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* 
   };
   WorkspaceLayout layout;
   Wide items = 1;
+  std::int64_t blocks_with_arena = 0;
   for (const BoundKernel& kernel : kernels) {
     Wide of_kernel = 1;
     for (const Count& axis : kernel.grid) {
@@ -191,13 +193,19 @@ WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* 
            "{}: the run would have {} blocks at these dimensions; a device's grid has at most {}; "
            "split the batch",
            signature.op, static_cast<std::uint64_t>(of_kernel) * static_cast<std::uint64_t>(kernel.slices), kMaxBlocks);
+    if (kernel.arena_bytes != 0)
+      blocks_with_arena =
+          std::max(blocks_with_arena, kernel.launched(static_cast<std::int64_t>(of_kernel) * kernel.slices));
     items = std::max(items, of_kernel);
   }
   layout.parts = static_cast<int>(std::min(items, static_cast<Wide>(threads)));
   layout.arena_stride = round_up(arena_bytes, kPage);
   if (on_device) {
+    layout.parts = static_cast<int>(blocks_with_arena);
     Wide total = 0;
     for (std::size_t i = 0; i < workspace.size(); ++i) total += workspace_tensor_bytes(i, sizes);
+    layout.arenas = static_cast<std::size_t>(std::min(total, static_cast<Wide>(INT64_MAX)));
+    total += static_cast<Wide>(layout.parts) * layout.arena_stride;
     if (total > static_cast<Wide>(INT64_MAX)) refuse_bytes();
     layout.total = static_cast<std::size_t>(total);
     return layout;

@@ -4,6 +4,7 @@
 #include "runtime/Module.h"
 #include "runtime/Signature.h"
 #include "runtime/Team.h"
+#include <algorithm>
 
 namespace latile::runtime {
 
@@ -18,6 +19,10 @@ struct Code {
 
 /// Alignment of arenas and of all that lies in the workspace, and what a host workspace's own pointer needs.
 inline constexpr std::size_t kPage = 4096, kWorkspaceAlignment = 16, kLine = 64;
+
+/// Blocks with an arena that a device is given at a time: more than run at once where each takes most of the shared
+/// memory of a multiprocessor.
+inline constexpr std::int64_t kMostArenas = 256;
 
 /// What a run's sizes follow from.
 struct Sizes {
@@ -48,7 +53,7 @@ struct BoundKernel {
   HostKernel entry = nullptr;
   DeviceKernel on_device;
   int threads = 0, slices = 1;
-  std::size_t shared_bytes = 0;
+  std::size_t shared_bytes = 0, arena_bytes = 0;
   std::string symbol;
   std::vector<Count> grid;
   std::vector<int> views;  ///< index into Signature::tensors, or ~index into Program::workspace
@@ -57,6 +62,12 @@ struct BoundKernel {
   std::size_t integers = 0;  ///< strides and dims together
   bool sequences_first = false;
   std::optional<NarrowKernel> narrow;  ///< for grids that are small beside the device
+  /// Of 8 bytes each; an arena's are a pointer, a size and two counts.
+  std::size_t parameters() const {
+    return views.size() + integers + scalars.size() + (arena_bytes != 0 && threads != 0 ? 4 : 0);
+  }
+  /// Blocks that a device is given for so many that the grid has.
+  std::int64_t launched(std::int64_t blocks) const { return arena_bytes == 0 ? blocks : std::min(blocks, kMostArenas); }
   /// Of its grid, slices not counted.
   std::int64_t items(const Sizes& sizes) const {
     std::int64_t product = 1;
@@ -74,7 +85,7 @@ struct BoundWorkspace {
 /// Where things lie in the workspace, from its first multiple of 4096; on a device, from its beginning.
 struct WorkspaceLayout {
   std::size_t tensors = 0, arenas = 0, arena_stride = 0, total = 0;
-  int parts = 1;
+  int parts = 1;  ///< arenas
 };
 
 class Program {

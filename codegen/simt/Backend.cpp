@@ -23,10 +23,10 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const std::string& name, con
 static constexpr const char* short_list = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
 
 bool lower(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::TargetMachine& machine,
-           llvm::Module& module, Artifact& artifact, std::string& failure) {
+           llvm::Module& module, Artifact& artifact, std::string& failure, bool arena) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
-  if (!emit_kernels(lowered, target, instructions, module, artifact, failure)) return false;
+  if (!emit_kernels(lowered, target, instructions, module, artifact, failure, arena)) return false;
   run_passes(module, machine, short_list);
   return true;
 }

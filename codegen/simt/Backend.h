@@ -22,7 +22,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const std::string& triple, c
 
 /// `emit_kernels` with the machine's triple and data layout, and what little is left to optimise.
 bool lower(mlir::ModuleOp, const Target&, const Instructions&, llvm::TargetMachine&, llvm::Module&, Artifact&,
-           std::string& failure);
+           std::string& failure, bool arena);
 
 /// Assembly or an object file of a lowered module, which is used up.
 bool write(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType, std::string& out, std::string& failure);

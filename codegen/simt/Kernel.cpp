@@ -8,9 +8,11 @@ namespace latile::simt {
 using namespace tile;
 
 KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuilder& debug, llvm::DICompileUnit* unit,
-                             const Target& target, const Instructions& instructions, int threads, std::size_t room)
+                             const Target& target, const Instructions& instructions, int threads, std::size_t room,
+                             std::vector<bool> in_arena)
     : kernel_(kernel), module_(module), target_(target), choice_(target, threads), debug_(debug), unit_(unit),
-      b_(module.getContext()), t_(b_, instructions, target.lanes, threads), room_(room) {
+      b_(module.getContext()), t_(b_, instructions, target.lanes, threads), scratch_(in_arena),
+      has_arena_(llvm::is_contained(in_arena, true)), room_(room) {
   facts_.threads = threads;
 }
 
@@ -43,7 +45,8 @@ static void dims_read(KernelOp kernel, const std::vector<std::string>& grid, std
   });
 }
 
-/// Views as pointers, then every stride and dim as i64, then scalars as double.
+/// Views as pointers, then every stride and dim as i64, then scalars as double; with arenas their address, the bytes of
+/// one, and the counts of items and of blocks.
 void KernelEmitter::make_function(ArrayRef<std::string> names) {
   facts_.symbol = kernel_.getSymName().str();
   for (mlir::Attribute a : kernel_.getGrid())
@@ -69,6 +72,7 @@ void KernelEmitter::make_function(ArrayRef<std::string> names) {
   }
   types.append(static_cast<std::size_t>(strides_) + facts_.dims.size(), b_.getInt64Ty());
   types.append(facts_.scalars.size(), b_.getDoubleTy());
+  if (has_arena_) types.append({b_.getPtrTy(global_space), b_.getInt64Ty(), b_.getInt64Ty(), b_.getInt64Ty()});
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                      llvm::Function::ExternalLinkage, facts_.symbol, module_);
   t_.isa.make_kernel(*function_, t_.threads);
@@ -129,10 +133,9 @@ void KernelEmitter::bind_arguments(ArrayRef<std::string> names) {
   }
 }
 
-/// The flattened block: the last axis is the fastest.
-void KernelEmitter::bind_grid() {
+/// The flattened item: the last axis is the fastest.
+void KernelEmitter::bind_grid(Ir item) {
   auto args = kernel_.getBody().front().getArguments();
-  Ir item = t_.isa.block_number(t_);
   if (facts_.grid.size() < kernel_.getGrid().size()) {  // the last axis: slices of columns
     indices_[args[facts_.grid.size()]] = t_.wide(t_.rem(item, facts_.slices));
     item = t_.div(item, facts_.slices);
@@ -159,16 +162,38 @@ void KernelEmitter::emit(ArrayRef<std::string> names) {
   }
   t_.begin();
   bind_arguments(names);
-  bind_grid();
   find_last_uses();
+  auto argument = [&](std::size_t from_last) -> Ir {
+    return function_->getArg(static_cast<unsigned>(function_->arg_size() - from_last));
+  };
   auto* body = llvm::BasicBlock::Create(module_.getContext(), "body", function_, exit_);
+  Ir block = t_.isa.block_number(t_);
+  llvm::PHINode* item = nullptr;
+  if (has_arena_) {
+    arena_ = t_.at(argument(4), t_.mul(t_.wide(block), argument(3)));
+    b_.SetInsertPoint(body);
+    item = b_.CreatePHI(b_.getInt32Ty(), 2);
+    item->addIncoming(block, entry_);
+  }
+  bind_grid(has_arena_ ? item : block);
   b_.SetInsertPoint(body);
   emit_block(kernel_.getBody().front());
   b_.SetCurrentDebugLocation({});
   b_.CreateBr(exit_);
-  llvm::IRBuilder<>(exit_).CreateRetVoid();
+  b_.SetInsertPoint(exit_);
+  if (has_arena_) {
+    // Blocks with an arena are few: each goes on to the next of its items, once nobody reads what it writes there.
+    barrier();
+    Ir next = t_.add(t_.wide(item), argument(1));
+    item->addIncoming(b_.CreateTrunc(next, b_.getInt32Ty()), exit_);
+    auto* done = llvm::BasicBlock::Create(module_.getContext(), "done", function_);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, argument(2)), body, done);
+    b_.SetInsertPoint(done);
+  }
+  b_.CreateRetVoid();
   llvm::IRBuilder<>(entry_).CreateBr(body);
   facts_.shared_bytes = static_cast<std::size_t>(scratch_.peak());
+  facts_.arena_bytes = static_cast<std::size_t>(scratch_.arena_peak());
 }
 
 // Lifetimes

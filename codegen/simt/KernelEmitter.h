@@ -55,15 +55,18 @@ inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127)
 class KernelEmitter {
 public:
   /// `room`: bytes of shared memory for stages. Tiles that a loop reads come while the turn before works, in twice
-  /// their memory, as far as there is room.
+  /// their memory, as far as there is room. `in_arena`: the copies that lie in global memory (Scratch::fit); there is
+  /// one, and blocks take several items each.
   KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, const Target&,
-                const Instructions&, int threads, std::size_t room);
+                const Instructions&, int threads, std::size_t room, std::vector<bool> in_arena = {});
   /// Emits the function; facts() is complete then. `names` are those of the arguments after the grid's, in order.
   void emit(ArrayRef<std::string> names);
   const KernelFacts& facts() const { return facts_; }
   std::size_t bytes_of_stages() const { return staged_; }
   llvm::Function* function() const { return function_; }
   const std::string& failure() const { return failure_; }
+  /// What the function took of shared memory, once it is emitted.
+  const Scratch& scratch() const { return scratch_; }
 
 private:
   friend class DecayedScores;
@@ -109,7 +112,7 @@ private:
   // Kernel.cpp: arguments, control flow, order of work
   void make_function(ArrayRef<std::string> names);
   void bind_arguments(ArrayRef<std::string> names);
-  void bind_grid();
+  void bind_grid(Ir item);
   Ir dim(const std::string& name);
   void emit_block(mlir::Block&);
   void emit_operation(mlir::Operation*);
@@ -159,7 +162,6 @@ private:
   /// Of the element at (row, column) + more: what many elements have in common is one value, `more` a constant beside
   /// it.
   Ir pointer(const Copy&, Ir row, Ir column, Place more = {});
-  Ir shared(std::int64_t offset);
   void barrier();
   void reads(const Copy& c) { accesses({c}, {}); }
   void writes(const Copy& c) { accesses({}, {c}); }
@@ -260,6 +262,8 @@ private:
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock *entry_ = nullptr, *exit_ = nullptr;
   llvm::GlobalVariable* shared_ = nullptr;
+  const bool has_arena_;
+  Ir arena_ = nullptr;  ///< this block's
   std::int64_t strides_ = 0;
   unsigned op_number_ = 0;
   llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;

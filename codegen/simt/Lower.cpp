@@ -53,14 +53,16 @@ struct Code {
 }  // namespace
 
 /// `names`: of the arguments; `chunk`: rows of a chunk of the kernel's workspace, 0 where it has none.
-static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64_t chunk, const Code& code,
+static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64_t chunk, const Code& code, bool arena,
                         KernelFacts& facts, std::string& failure) {
   auto assigned = kernel->getAttrOfType<mlir::IntegerAttr>("threads");
   const int threads = assigned ? static_cast<int>(assigned.getInt()) : threads_for(kernel, code.target);
   // Loads a turn ahead, as many as there is room for two stages of.
   std::size_t room = code.target.has_async_copy ? code.target.shared_limit : 0;
+  std::vector<bool> in_arena;
   while (true) {
-    KernelEmitter emitter(kernel, code.module, code.debug, code.unit, code.target, code.instructions, threads, room);
+    KernelEmitter emitter(kernel, code.module, code.debug, code.unit, code.target, code.instructions, threads, room,
+                          in_arena);
     emitter.emit(names);
     if (!emitter.failure().empty()) {
       failure = emitter.failure();
@@ -69,11 +71,17 @@ static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64
     facts = emitter.facts();
     if (int blocks = blocks_side_by_side(kernel, facts, code.target))
       code.instructions.share_registers(*emitter.function(), blocks);
-    const std::size_t used = emitter.bytes_of_stages();
-    if (facts.shared_bytes <= code.target.shared_limit || used == 0) break;
-    // What comes without a second stage still needs the first.
-    const std::size_t excess = 2 * (facts.shared_bytes - code.target.shared_limit);
-    room = used > excess ? used - excess : 0;
+    if (facts.shared_bytes <= code.target.shared_limit || !in_arena.empty()) break;
+    if (const std::size_t used = emitter.bytes_of_stages()) {
+      // What comes without a second stage still needs the first.
+      const std::size_t excess = 2 * (facts.shared_bytes - code.target.shared_limit);
+      room = used > excess ? used - excess : 0;
+    } else {
+      // Copies in global memory where nothing else helps.
+      auto fitting = arena ? emitter.scratch().fit(static_cast<std::int64_t>(code.target.shared_limit)) : std::nullopt;
+      if (!fitting) break;
+      in_arena = *fitting;
+    }
     emitter.function()->eraseFromParent();
   }
   // A kernel over chunks that reads no rows still has a grid that the run must count.
@@ -86,7 +94,7 @@ static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64
 }
 
 bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructions& instructions, llvm::Module& module,
-                  Artifact& artifact, std::string& failure) {
+                  Artifact& artifact, std::string& failure, bool arena) {
   llvm::DIBuilder debug(module);
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   llvm::DICompileUnit* unit = debug.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus),
@@ -106,11 +114,12 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructio
       names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
       if (workspace) chunk = static_cast<std::int64_t>(workspace.getChunk());
     }
-    if (!emit_kernel(kernel, names, chunk, code, artifact.kernels.emplace_back(), failure)) return false;
+    if (!emit_kernel(kernel, names, chunk, code, arena, artifact.kernels.emplace_back(), failure)) return false;
     auto other = kernel->getAttrOfType<mlir::FlatSymbolRefAttr>("narrow");
-    if (!other) continue;
+    // What lies in arenas is slow however many blocks there are.
+    if (!other || artifact.kernels.back().arena_bytes != 0) continue;
     KernelFacts& narrow = artifact.kernels.emplace_back();
-    if (!emit_kernel(lowered.lookupSymbol<KernelOp>(other.getValue()), names, chunk, code, narrow, failure))
+    if (!emit_kernel(lowered.lookupSymbol<KernelOp>(other.getValue()), names, chunk, code, false, narrow, failure))
       return false;
     narrow.narrow = true;
   }

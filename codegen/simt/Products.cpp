@@ -145,6 +145,11 @@ SmallVector<Ir> KernelEmitter::product_of_warp(const Operand& a, PlaceIr a_at, c
   }
   // The parts of fragments of one operand, the first at `corner`; `count`: side by side.
   using Parts = SmallVector<Fragment, 3>;
+  // Matrices are loaded from shared memory only; from registers and arenas they are put together.
+  auto per_load = [&](const Operand& o, FreeOperand side) {
+    const bool near = o.registers.empty() && !o.copy.region.in_arena();
+    return near ? t_.isa.fragments_per_load(mi, side, o.copy.transposed) : 0;
+  };
   auto fragments = [&](const Operand& o, FreeOperand side, Place corner, int count) {
     const Layout& fragment = side == FreeOperand::a ? mi.a : mi.b;
     const PlaceIr first = side == FreeOperand::a ? a_at : b_at;
@@ -160,7 +165,7 @@ SmallVector<Ir> KernelEmitter::product_of_warp(const Operand& a, PlaceIr a_at, c
       for (const Fragment& part : all) packed.push_back(t_.isa.pack(t_, mi, part));
       out.push_back(std::move(packed));
     };
-    if (o.registers.empty() && count == t_.isa.fragments_per_load(mi, side, o.copy.transposed)) {
+    if (count == per_load(o, side)) {
       Copy plain = o.copy;
       plain.transposed = false;
       auto address = [&](PlaceIr at, Place more) { return pointer(plain, at.row, at.column, more); };
@@ -199,8 +204,7 @@ SmallVector<Ir> KernelEmitter::product_of_warp(const Operand& a, PlaceIr a_at, c
       for (std::size_t j = 0; j <= both; ++j) t_.isa.multiply(t_, mi, left[both - j], right[j], c);
     for (auto [reg, x] : llvm::zip(registers, c)) sums[static_cast<std::size_t>(reg)] = x;
   };
-  const int at_once =
-      b.registers.empty() ? std::max(1, t_.isa.fragments_per_load(mi, FreeOperand::b, b.copy.transposed)) : 1;
+  const int at_once = std::max(1, per_load(b, FreeOperand::b));
   struct Terms {
     std::vector<Parts> left, right;  ///< of each of `rows`, each of `columns`
   };

@@ -291,16 +291,20 @@ static bool carries_a_tile(KernelOp kernel) {
   return carries;
 }
 
-/// Slices a kernel in pieces of at most so many columns: the fewest that it allows, or none.
-static void slice(KernelOp kernel, std::int64_t most) {
+/// Slices a kernel in pieces of at most so many columns, of a multiple of `granule`: the fewest that it allows, or none.
+static void slice(KernelOp kernel, std::int64_t most, std::int64_t granule) {
   std::int64_t extent = sliceable_columns(kernel);
-  for (std::int64_t slices = (extent + most - 1) / most; slices <= extent / 16; ++slices)
-    if (slice_columns(kernel, slices)) return;
+  const std::int64_t fewest_columns = std::max<std::int64_t>(granule, 8);
+  for (std::int64_t slices = (extent + most - 1) / most; slices <= extent / fewest_columns; ++slices)
+    if (slice_columns(kernel, slices, granule)) return;
 }
 
 LogicalResult slice_columns(ModuleOp module) {
-  auto given = module->getAttrOfType<IntegerAttr>("tile.slice_columns");
-  std::int64_t most = given ? given.getInt() : 64;
+  auto given = [&](llvm::StringRef name, std::int64_t otherwise) {
+    auto attribute = module->getAttrOfType<IntegerAttr>(name);
+    return attribute ? attribute.getInt() : otherwise;
+  };
+  const std::int64_t most = given("tile.slice_columns", 64), granule = given("tile.slice_granule", 16);
   SmallVector<KernelOp> kernels;
   module.walk([&](KernelOp kernel) {
     if (carries_a_tile(kernel)) kernels.push_back(kernel);
@@ -311,9 +315,9 @@ LogicalResult slice_columns(ModuleOp module) {
     OpBuilder builder(kernel->getContext());
     builder.setInsertionPointAfter(kernel);
     auto narrow = twice ? cast<KernelOp>(builder.clone(*kernel)) : KernelOp();
-    slice(kernel, most);
+    slice(kernel, most, granule);
     if (!narrow) continue;
-    slice(narrow, most / 2);
+    slice(narrow, most / 2, granule);
     if (!kernel->hasAttr("slices") || !narrow->hasAttr("slices")) {
       narrow.erase();
       continue;

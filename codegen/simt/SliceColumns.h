@@ -19,7 +19,8 @@ std::int64_t sliceable_columns(tile::KernelOp);
 bool slice_columns(tile::KernelOp, std::int64_t slices, std::int64_t granule = 16);
 
 /// The pass: kernels that carry a state through a loop get slices of at most as many columns as the module's attribute
-/// `tile.slice_columns` says (default 64; fewer where shared memory demands it).
+/// `tile.slice_columns` says (default 64; fewer where shared memory demands it), and of a multiple of
+/// `tile.slice_granule` (default 16; below, the rest of 16 is padding), at least 8.
 mlir::LogicalResult slice_columns(mlir::ModuleOp);
 
 }  // namespace latile::simt

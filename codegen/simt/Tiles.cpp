@@ -28,7 +28,6 @@ Layout KernelEmitter::layout_of(mlir::Value v) const {
   return choice_.of(extents(v)[0], extents(v)[1]);
 }
 
-Ir KernelEmitter::shared(std::int64_t offset) { return t_.at(shared_, t_.i32(offset)); }
 void KernelEmitter::barrier() {
   t_.barrier();
   scratch_.cleared();
@@ -174,7 +173,8 @@ Copy KernelEmitter::reserve(std::int64_t rows, std::int64_t columns, llvm::Type*
   // Rows start in different banks: an odd number of 16-byte pieces apart.
   std::int64_t bytes = round_up(c.columns * bytes_of(element), 16);
   c.pitch = bytes / 16 % 2 == 0 ? bytes + 16 : bytes;
-  c.region = scratch_.allocate(c.rows * c.pitch);
+  // A bit takes a byte there, and neighbours are written by other threads: less than global memory tells apart.
+  c.region = scratch_.allocate(c.rows * c.pitch, /*movable=*/!element->isIntegerTy(1));
   return c;
 }
 
@@ -229,7 +229,10 @@ Ir KernelEmitter::pointer(const Copy& c, Ir row, Ir column, Place more) {
   }
   Ir offset = t_.add(t_.mul(row, c.pitch), t_.mul(column, bytes_of(c.element)));
   if (c.stage) offset = t_.add(offset, c.stage);
-  return t_.at(t_.at(shared_, offset), t_.i32(c.region.begin + more.row * c.pitch + more.column * bytes_of(c.element)));
+  const bool far = c.region.in_arena();
+  const std::int64_t begin = c.region.begin - (far ? Region::arena_begin : 0);
+  return t_.at(t_.at(far ? arena_ : shared_, offset),
+               t_.i32(begin + more.row * c.pitch + more.column * bytes_of(c.element)));
 }
 Ir KernelEmitter::element(const Copy& c, Ir row, Ir column, Place more) {
   Ir at = pointer(c, row, column, more);

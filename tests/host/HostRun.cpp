@@ -12,6 +12,7 @@
 #include <cstring>
 #include <doctest/doctest.h>
 #include <memory>
+#include <optional>
 
 namespace latile::test {
 namespace {
@@ -236,6 +237,18 @@ private:
       launch.kernel = entry();
       launch.name = kernel.symbol;
       launch.blocks = call.items * kernel.slices;
+      // Fewer blocks than items, so that arenas and shared memory serve several.
+      std::optional<Memory> arenas;
+      if (kernel.arena_bytes != 0) {
+        const std::size_t stride = (kernel.arena_bytes + Memory::guard - 1) / Memory::guard * Memory::guard;
+        const std::int64_t grid = std::min<std::int64_t>(launch.blocks, 3);
+        arenas.emplace(stride * static_cast<std::size_t>(grid));
+        add("arenas", *arenas, 2, false);
+        for (std::uint64_t x : {reinterpret_cast<std::uintptr_t>(arenas->begin), stride,
+                                static_cast<std::uint64_t>(launch.blocks), static_cast<std::uint64_t>(grid)})
+          parameters.push_back(x);
+        launch.blocks = grid;
+      }
       launch.threads = kernel.threads;
       launch.shared_bytes = kernel.shared_bytes;
       launch.parameters = parameters.data();
@@ -243,6 +256,7 @@ private:
       emulator::Result result = emulator::emulate(launch, memory, {.seed = engine_()});
       for (const emulator::Report& report : result.reports) FAIL_CHECK(report.text);
       CHECK(result.completed);
+      if (arenas) CHECK(arenas->guards_hold());
     }
     read_back();
   }
@@ -409,13 +423,13 @@ void check_host(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& sh
   }
 }
 
-void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& shape, std::uint64_t seed,
-                    const std::string& target, double base) {
+int check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& shape, std::uint64_t seed,
+                   const std::string& target, double base, std::size_t shared_limit) {
   const Expected meaning(recorded, shape, seed);
   mlir::OwningOpRef<mlir::ModuleOp> kernels(recorded.clone());
   REQUIRE(mlir::succeeded(lower_to_kernels(*kernels, {.schedule = schedule})));
   // Every third program as it is: whole states, products as written.
-  if (seed % 3 != 0) REQUIRE(mlir::succeeded(prepare_for_gpu(*kernels, target, 64)));
+  if (seed % 3 != 0) REQUIRE(mlir::succeeded(prepare_for_gpu(*kernels, target)));
   CAPTURE(target);
   CAPTURE(static_cast<int>(schedule));
   Artifact artifact;
@@ -423,14 +437,17 @@ void check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape
   llvm::LLVMContext context;
   llvm::Module module("latile", context);
   std::string failure;
-  const bool lowered = lower_for_gpu(*kernels, *find_target(target), module, artifact, failure);
+  simt::Target gpu = *find_target(target);
+  if (shared_limit != 0) gpu.shared_limit = shared_limit;
+  const bool lowered = lower_for_gpu(*kernels, gpu, module, artifact, failure, shared_limit != 0);
   // A random program may be larger than a block; that it is refused is right.
-  if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return;
+  if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return 0;
   REQUIRE_MESSAGE(lowered, failure);
   REQUIRE_MESSAGE(emulator::compile_emulated(module, artifact.binary, failure), failure);
   Data got = meaning.start;
   Runner(artifact, recorded, got, seed).run();
   meaning.compare(got, base);
+  return static_cast<int>(llvm::count_if(artifact.kernels, [](const KernelFacts& k) { return k.arena_bytes != 0; }));
 }
 
 }  // namespace latile::test

@@ -27,8 +27,9 @@ void check_host(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint6
                 const std::vector<std::string>& levels, double base = 2e-5);
 
 /// The same for a GPU, run by the emulator: what it reports fails as well. Odd seeds give strides that wide accesses
-/// allow.
-void check_emulated(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint64_t seed,
-                    const std::string& target = "sm_80", double base = 2e-5);
+/// allow. `shared_limit`, where it is not 0: the GPU has no more shared memory than that, and blocks have arenas where
+/// kernels need them. Returns how many kernels did.
+int check_emulated(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint64_t seed,
+                   const std::string& target = "sm_80", double base = 2e-5, std::size_t shared_limit = 0);
 
 }  // namespace latile::test

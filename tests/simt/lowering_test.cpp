@@ -13,13 +13,24 @@ namespace {
 template <class Make> void each_program(bool step, Schedule schedule, Make make) {
   test::each_program(step, make, [&](mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed) {
     constexpr const char* targets[] = {"sm_80", "gfx90a", "sm_80", "gfx1201"};
-    check_emulated(module, schedule, shape, seed, targets[seed / 2 % 4]);
+    (void)check_emulated(module, schedule, shape, seed, targets[seed / 2 % 4]);
   });
 }
 
+/// The same on a GPU with little shared memory.
+template <class Make> void each_in_arenas(Schedule schedule, std::size_t shared_limit, Make make) {
+  int kernels = 0;
+  test::each_program(false, make, [&](mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed) {
+    kernels += check_emulated(module, schedule, shape, seed, "sm_80", 2e-5, shared_limit);
+  });
+  MESSAGE(kernels << " kernels with arenas");
+  CHECK(kernels >= 10);
+}
+
 /// An operator at the sizes that models have, for sequences with whole and partial chunks of 64 rows.
-void check_operator(const std::string& op, std::int64_t K, std::int64_t V, ElementType io, bool ragged,
-                    const std::vector<std::string>& tensors, const std::string& target = "sm_80") {
+int check_operator(const std::string& op, std::int64_t K, std::int64_t V, ElementType io, bool ragged,
+                   const std::vector<std::string>& tensors, std::size_t shared_limit = 0,
+                   const std::string& target = "sm_80") {
   Specialisation s;
   s.op = op;
   s.chunk = 64;
@@ -41,7 +52,7 @@ void check_operator(const std::string& op, std::int64_t K, std::int64_t V, Eleme
   CAPTURE(V);
   BatchShape shape{.lengths = {100, 1}, .coarse_heads = 1};
   if (ragged) shape.lengths = {0, 64, 1, 70};
-  check_emulated(*module, Schedule::prepare, shape, 1, target);
+  return check_emulated(*module, Schedule::prepare, shape, 1, target, 2e-5, shared_limit);
 }
 
 const std::vector<std::string> delta{"q", "k", "v", "g", "beta", "o", "S.initial", "S.final"};
@@ -50,19 +61,19 @@ const std::vector<std::string> gated{"q", "k", "v", "g", "o", "S.initial", "S.fi
 }  // namespace
 
 TEST_CASE("operators with chunks of 64 rows, bfloat16") {
-  check_operator("gated_delta_rule", 128, 128, ElementType::bf16, false, delta);
-  check_operator("kda", 64, 128, ElementType::bf16, true, delta);
-  check_operator("gla", 64, 64, ElementType::bf16, true, gated);
-  check_operator("simple_gla", 96, 80, ElementType::bf16, false, gated);
+  CHECK(check_operator("gated_delta_rule", 128, 128, ElementType::bf16, false, delta) == 0);
+  CHECK(check_operator("kda", 64, 128, ElementType::bf16, true, delta) == 0);
+  CHECK(check_operator("gla", 64, 64, ElementType::bf16, true, gated) == 0);
+  CHECK(check_operator("simple_gla", 96, 80, ElementType::bf16, false, gated) == 0);
 }
 TEST_CASE("operators with chunks of 64 rows, float32") {
-  check_operator("gated_delta_rule", 64, 64, ElementType::f32, true, delta);
-  check_operator("gla", 40, 64, ElementType::f32, false, gated);
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::f32, true, delta) == 0);
+  CHECK(check_operator("gla", 40, 64, ElementType::f32, false, gated) == 0);
 }
 
 TEST_CASE("operators with chunks of 64 rows, AMD") {
-  check_operator("gated_delta_rule", 64, 64, ElementType::bf16, true, delta, "gfx1201");
-  check_operator("gla", 64, 64, ElementType::f16, false, gated, "gfx90a");
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, true, delta, 0, "gfx1201") == 0);
+  CHECK(check_operator("gla", 64, 64, ElementType::f16, false, gated, 0, "gfx90a") == 0);
 }
 
 TEST_CASE("random programs in float32, chunks and tokens") {
@@ -82,4 +93,15 @@ TEST_CASE("random programs, prepare and serial kernels") {
 }
 TEST_CASE("random programs, prepare, serial and finish kernels") {
   each_program(false, Schedule::cut, [](auto seed) { return random_wide_scan(seed, false, false); });
+}
+
+// Copies of operands, of both types and both ways round, of vectors and of what primitives work on.
+TEST_CASE("operators whose copies lie in arenas") {
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, false, delta, 24 << 10) == 2);
+  CHECK(check_operator("kda", 32, 48, ElementType::f32, true, delta, 24 << 10) == 2);
+  CHECK(check_operator("gla", 40, 64, ElementType::bf16, true, gated, 16 << 10) == 2);
+}
+TEST_CASE("random programs in arenas") {
+  each_in_arenas(Schedule::fused, 6 << 10, [](auto seed) { return random_wide_scan(seed, false, true); });
+  each_in_arenas(Schedule::prepare, 6 << 10, [](auto seed) { return random_wide_scan(seed, false, false); });
 }
