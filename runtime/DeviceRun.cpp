@@ -27,9 +27,9 @@ std::vector<MemoryRange> Preparation::memory() const {
     if (bytes != 0) ranges.push_back({plan.code->artifact.workspace[i].name.c_str(), place, bytes, true, false});
     place += bytes;
   }
-  if (layout.parts != 0 && layout.arena_stride != 0)
-    ranges.push_back(
-        {"arenas", base + layout.arenas, static_cast<std::size_t>(layout.parts) * layout.arena_stride, true, false});
+  if (layout.block_arenas != 0)
+    ranges.push_back({"arenas", base + layout.arenas,
+                      static_cast<std::size_t>(layout.block_arenas) * layout.arena_stride, true, false});
   return ranges;
 }
 

@@ -180,7 +180,6 @@ WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* 
   };
   WorkspaceLayout layout;
   Wide items = 1;
-  std::int64_t blocks_with_arena = 0;
   for (const BoundKernel& kernel : kernels) {
     Wide of_kernel = 1;
     for (const Count& axis : kernel.grid) {
@@ -193,19 +192,18 @@ WorkspaceLayout Program::layout(const Signature& signature, const std::int64_t* 
            "{}: the run would have {} blocks at these dimensions; a device's grid has at most {}; "
            "split the batch",
            signature.op, static_cast<std::uint64_t>(of_kernel) * static_cast<std::uint64_t>(kernel.slices), kMaxBlocks);
-    if (kernel.arena_bytes != 0)
-      blocks_with_arena =
-          std::max(blocks_with_arena, kernel.launched(static_cast<std::int64_t>(of_kernel) * kernel.slices));
+    if (kernel.arena_bytes != 0 && on_device)
+      layout.block_arenas =
+          std::max(layout.block_arenas, kernel.launched(static_cast<std::int64_t>(of_kernel) * kernel.slices));
     items = std::max(items, of_kernel);
   }
   layout.parts = static_cast<int>(std::min(items, static_cast<Wide>(threads)));
   layout.arena_stride = round_up(arena_bytes, kPage);
   if (on_device) {
-    layout.parts = static_cast<int>(blocks_with_arena);
     Wide total = 0;
     for (std::size_t i = 0; i < workspace.size(); ++i) total += workspace_tensor_bytes(i, sizes);
     layout.arenas = static_cast<std::size_t>(std::min(total, static_cast<Wide>(INT64_MAX)));
-    total += static_cast<Wide>(layout.parts) * layout.arena_stride;
+    total += static_cast<Wide>(layout.block_arenas) * layout.arena_stride;
     if (total > static_cast<Wide>(INT64_MAX)) refuse_bytes();
     layout.total = static_cast<std::size_t>(total);
     return layout;

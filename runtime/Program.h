@@ -85,7 +85,8 @@ struct BoundWorkspace {
 /// Where things lie in the workspace, from its first multiple of 4096; on a device, from its beginning.
 struct WorkspaceLayout {
   std::size_t tensors = 0, arenas = 0, arena_stride = 0, total = 0;
-  int parts = 1;  ///< arenas
+  int parts = 1;                  ///< threads of a run, each with an arena
+  std::int64_t block_arenas = 0;  ///< of blocks of a device
 };
 
 class Program {

@@ -90,7 +90,7 @@ TEST_CASE("plan: options") {
   with(LATILE_BAD_ARGUMENT, "option cut is 'yes'; it takes true or false", {{"cut", "yes"}});
   with(LATILE_BAD_ARGUMENT, "one of plain, other", {{"form", "fancy"}});
   with(LATILE_BAD_ARGUMENT, "form is 'recorder says no'", {{"form", "recorder says no"}});
-  with(LATILE_BAD_ARGUMENT, "an integer from 1 to 4", {{"n", "5"}});
+  with(LATILE_BAD_ARGUMENT, "an integer from 1 to 5", {{"n", "6"}});
   with(LATILE_BAD_ARGUMENT, "a number", {{"bound", "half"}});
   with(LATILE_BAD_ARGUMENT, "given twice", {{"n", "1"}, {"n", "2"}});
   with(LATILE_BAD_ARGUMENT, "grouped or tiled", {{"head_map", "mixed"}});

@@ -125,6 +125,28 @@ TEST_CASE("cuda: a plan of two kernels, ragged, shares a workspace for T / C + N
   CHECK(record.launches[1].parameters[0] == reinterpret_cast<std::int64_t>(on.workspace->memory));
 }
 
+TEST_CASE("cuda: blocks with arenas are at most 256, and their arenas lie in the workspace") {
+  FakeCuda& record = fake();
+  api::Context context(1, "");
+  for (const std::int64_t batch : {1, 50}) {
+    Problem p;
+    p.options = {{"n", "5"}};
+    p.B = batch, p.T = 40;
+    OnDevice on(context, p);
+    const std::int64_t items = batch * 3 * 4 * 2, blocks = std::min<std::int64_t>(items, 256), stride = 25 * 4096;
+    CHECK(on.plan->workspace(p.dims) == static_cast<std::size_t>(blocks * stride));
+    record.launches.clear();
+    on.run(p);
+    CHECK(right(p));
+    REQUIRE(record.launches.size() == 1);
+    const FakeLaunch& launch = record.launches[0];
+    CHECK(launch.grid == blocks);
+    const auto arenas = reinterpret_cast<std::int64_t>(on.workspace->memory);
+    CHECK(std::vector(launch.parameters.end() - 4, launch.parameters.end()) ==
+          std::vector<std::int64_t>{arenas, stride, items, blocks});
+  }
+}
+
 TEST_CASE("cuda: a run neither allocates nor waits nor copies, and leaves the thread's context as it was") {
   FakeCuda& record = fake();
   api::Context context(1, "");

@@ -76,6 +76,16 @@ void scale(const std::int64_t* p, std::int64_t blocks, const std::int32_t* rows)
 
 void scale_dense(const std::int64_t* p, std::int64_t blocks) { scale(p, blocks, nullptr); }
 
+/// A block after another fills its arena; the arenas, the bytes from one to the next, items and blocks beside the rest.
+void scale_in_arenas(const std::int64_t* p, std::int64_t blocks) {
+  if (blocks != p[19] || blocks > p[18] || p[17] < 100000) std::abort();
+  for (std::int64_t block = 0; block < blocks; ++block)
+    std::fill_n(pointer<char>(p[16] + block * p[17]), 100000, static_cast<char>(block));
+  for (std::int64_t block = 0; block < blocks; ++block)
+    if (*pointer<char>(p[16] + block * p[17]) != static_cast<char>(block)) std::abort();
+  scale(p, p[18], nullptr);
+}
+
 /// The table and its strides beside the rest.
 void scale_ragged(const std::int64_t* p, std::int64_t blocks) {
   std::int64_t rest[16];
@@ -89,7 +99,10 @@ struct Kernel {
   std::size_t parameters;
   Run run;
 };
-Kernel kernels[] = {{"toy_table", 9, table}, {"toy_scale", 16, scale_dense}, {"toy_scale_ragged", 20, scale_ragged}};
+Kernel kernels[] = {{"toy_table", 9, table},
+                    {"toy_scale", 16, scale_dense},
+                    {"toy_scale_ragged", 20, scale_ragged},
+                    {"toy_scale_in_arenas", 20, scale_in_arenas}};
 
 void launch(const Kernel& kernel, unsigned grid, unsigned threads, unsigned shared, Stream stream, void** extra) {
   const auto* parameters = static_cast<const std::int64_t*>(extra[1]);

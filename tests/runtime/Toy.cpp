@@ -38,8 +38,8 @@ TensorInfo tensor(Kind kind, const char* name, std::vector<std::string> dims, Ty
   return info;
 }
 
-/// Two kernels of FakeCuda.cpp: o = scale * v. Option n: 2 and 3 for much and too much shared memory, 4 for broken
-/// code.
+/// Kernels of FakeCuda.cpp: o = scale * v. Option n: 2 and 3 for much and too much shared memory, 4 for broken code, 5
+/// for blocks with arenas.
 void compile_for_device(const Specialisation& s, Artifact& artifact) {
   int n = 1;
   for (const auto& [name, value] : s.options)
@@ -50,6 +50,7 @@ void compile_for_device(const Specialisation& s, Artifact& artifact) {
                      {"scale"}};
   kernel.threads = 64, kernel.slices = 2;
   kernel.shared_bytes = n == 2 ? 100 << 10 : n == 3 ? 300 << 10 : 1024;
+  if (n == 5) kernel.symbol = "toy_scale_in_arenas", kernel.arena_bytes = 100000;
   if (s.ragged()) {
     artifact.workspace = {{"table", "", 1, 3, 4, 16}};
     KernelFacts table{"toy_table", {}, 16, {{"cu_seqlens", 1}, {"workspace.table", 3}}, {"N", "T", "chunks"}, {}};
@@ -75,7 +76,7 @@ bool ToyCompiler::describe(const std::string& op, const std::vector<std::pair<st
   info.options = {{OptionInfo::Kind::flag, "cut", "false", 0, 0, {}},
                   {OptionInfo::Kind::flag, "weighted", "false", 0, 0, {}},
                   {OptionInfo::Kind::choice, "form", "plain", 0, 0, {"plain", "other"}},
-                  {OptionInfo::Kind::integer, "n", "1", 1, 4, {}},
+                  {OptionInfo::Kind::integer, "n", "1", 1, 5, {}},
                   {OptionInfo::Kind::number, "bound", "0.5", 0, 0, {}}};
   if (is_set(options, "weighted")) {
     info.tensors.push_back(tensor(Kind::param, "weights", {"HV"}, Type::f32));
