@@ -89,7 +89,7 @@ DecayedScores::Row DecayedScores::row_of(const Copy& c, Ir row) {
   const std::int64_t bytes = bytes_of(c.element), stride = c.transposed ? c.pitch : bytes;
   Ir offset = t_.add(t_.mul(row, c.transposed ? bytes : c.pitch), t_.mul(first_column_, stride));
   if (c.stage) offset = t_.add(offset, c.stage);
-  return {t_.add(offset, c.region.begin), c.element, stride};
+  return {t_.add(offset, c.region.offset()), c.element, stride, c.region.in_arena()};
 }
 
 // No entry that is kept needs the gate above the first row.
@@ -99,13 +99,15 @@ DecayedScores::Row DecayedScores::row_of(const Gate& gate, Ir row) {
 }
 
 DecayedScores::Line DecayedScores::either(Ir condition, const Row& yes, const Row& no) {
-  if (yes.element == no.element && yes.stride == no.stride)
-    return {{b_.CreateSelect(condition, yes.offset, no.offset), yes.element, yes.stride}, std::nullopt, nullptr};
+  if (yes.element == no.element && yes.stride == no.stride && yes.in_arena == no.in_arena)
+    return {{b_.CreateSelect(condition, yes.offset, no.offset), yes.element, yes.stride, yes.in_arena},
+            std::nullopt,
+            nullptr};
   return {yes, no, condition};
 }
 
 DecayedScores::Values DecayedScores::load(const Row& row, Ir d, int more) {
-  Ir at = t_.at(t_.at(e_.shared_, t_.add(row.offset, t_.mul(d, row.stride))), t_.i32(more * row.stride));
+  Ir at = t_.at(t_.at(e_.memory(row.in_arena), t_.add(row.offset, t_.mul(d, row.stride))), t_.i32(more * row.stride));
   const int bytes = bytes_of(row.element), together = row.stride == bytes ? std::min(run_, 16 / bytes) : 1;
   Values out;
   for (int k = 0; k < run_; k += together) {

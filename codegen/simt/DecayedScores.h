@@ -6,7 +6,7 @@
 namespace latile::simt {
 
 /// Emits scores that share the columns' gate, their operands' type and their shape. All operands and results are copies
-/// in shared memory; the caller announces the accesses.
+/// in shared memory or the arena; the caller announces the accesses.
 class DecayedScores {
 public:
   /// `rows`: a multiple of 16. `width`: columns of q, k and the gates. `type`: of the products' operands.
@@ -19,11 +19,12 @@ public:
 
 private:
   using Values = SmallVector<Ir, 8>;
-  /// A row of a copy as a lane reads it: `offset` of its first element in shared memory, `stride` from one to the next.
+  /// A row of a copy as a lane reads it: `offset` of its first element in its memory, `stride` from one to the next.
   struct Row {
     Ir offset = nullptr;
     llvm::Type* element = nullptr;
     std::int64_t stride = 0;
+    bool in_arena = false;
   };
   /// One row, or by `use_row` this or the other, where no address stands for both.
   struct Line {

@@ -262,6 +262,8 @@ private:
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock *entry_ = nullptr, *exit_ = nullptr;
   llvm::GlobalVariable* shared_ = nullptr;
+  /// Where regions begin.
+  Ir memory(bool in_arena) const { return in_arena ? arena_ : shared_; }
   const bool has_arena_;
   Ir arena_ = nullptr;  ///< this block's
   std::int64_t strides_ = 0;

@@ -13,6 +13,8 @@ struct Region {
   std::int64_t begin = 0, end = 0;
   bool overlaps(const Region& other) const { return begin < other.end && other.begin < end; }
   bool in_arena() const { return begin >= arena_begin; }
+  /// From the beginning of its memory.
+  std::int64_t offset() const { return in_arena() ? begin - arena_begin : begin; }
 };
 
 /// Regions live from `allocate` to `release`; the first gap that fits is taken. Emission follows the order of

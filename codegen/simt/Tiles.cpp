@@ -229,10 +229,8 @@ Ir KernelEmitter::pointer(const Copy& c, Ir row, Ir column, Place more) {
   }
   Ir offset = t_.add(t_.mul(row, c.pitch), t_.mul(column, bytes_of(c.element)));
   if (c.stage) offset = t_.add(offset, c.stage);
-  const bool far = c.region.in_arena();
-  const std::int64_t begin = c.region.begin - (far ? Region::arena_begin : 0);
-  return t_.at(t_.at(far ? arena_ : shared_, offset),
-               t_.i32(begin + more.row * c.pitch + more.column * bytes_of(c.element)));
+  return t_.at(t_.at(memory(c.region.in_arena()), offset),
+               t_.i32(c.region.offset() + more.row * c.pitch + more.column * bytes_of(c.element)));
 }
 Ir KernelEmitter::element(const Copy& c, Ir row, Ir column, Place more) {
   Ir at = pointer(c, row, column, more);
