@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -225,6 +226,7 @@ private:
     for (auto& [name, tensor] : tensors_)
       add(name, tensor.memory, std::min<std::size_t>(size(tensor.type), 4), !tensor.output);
     for (auto& [name, m] : workspace_) add(name, m, 2, false);
+    std::list<Memory> all_arenas;  // places in `memory` stay taken until the end
     for (const KernelFacts& kernel : artifact_.kernels) {
       auto* entry = loaded.get<const emulator::EmulatedKernel* (*)()>(kernel.symbol.c_str());
       REQUIRE(static_cast<bool>(entry));
@@ -238,12 +240,12 @@ private:
       launch.name = kernel.symbol;
       launch.blocks = call.items * kernel.slices;
       // Fewer blocks than items, so that arenas and shared memory serve several.
-      std::optional<Memory> arenas;
+      Memory* arenas = nullptr;
       if (kernel.arena_bytes != 0) {
         const std::size_t stride = (kernel.arena_bytes + Memory::guard - 1) / Memory::guard * Memory::guard;
         const std::int64_t grid = std::min<std::int64_t>(launch.blocks, 3);
-        arenas.emplace(stride * static_cast<std::size_t>(grid));
-        add("arenas", *arenas, 2, false);
+        arenas = &all_arenas.emplace_back(stride * static_cast<std::size_t>(grid));
+        add("arenas of " + kernel.symbol, *arenas, 2, false);
         for (std::uint64_t x : {reinterpret_cast<std::uintptr_t>(arenas->begin), stride,
                                 static_cast<std::uint64_t>(launch.blocks), static_cast<std::uint64_t>(grid)})
           parameters.push_back(x);

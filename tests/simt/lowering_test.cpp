@@ -24,7 +24,7 @@ template <class Make> void each_in_arenas(Schedule schedule, std::size_t shared_
     kernels += check_emulated(module, schedule, shape, seed, "sm_80", 2e-5, shared_limit);
   });
   MESSAGE(kernels << " kernels with arenas");
-  CHECK(kernels >= 10);
+  CHECK(kernels >= 3);
 }
 
 /// An operator at the sizes that models have, for sequences with whole and partial chunks of 64 rows.
@@ -97,11 +97,11 @@ TEST_CASE("random programs, prepare, serial and finish kernels") {
 
 // Copies of operands, of both types and both ways round, of vectors and of what primitives work on.
 TEST_CASE("operators whose copies lie in arenas") {
-  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, false, delta, 24 << 10) == 2);
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, false, delta, 20 << 10) == 2);
   CHECK(check_operator("kda", 32, 48, ElementType::f32, true, delta, 24 << 10) == 2);
-  CHECK(check_operator("gla", 40, 64, ElementType::bf16, true, gated, 16 << 10) == 2);
+  CHECK(check_operator("gla", 40, 64, ElementType::bf16, true, gated, 27 << 9) == 2);
 }
 TEST_CASE("random programs in arenas") {
-  each_in_arenas(Schedule::fused, 6 << 10, [](auto seed) { return random_wide_scan(seed, false, true); });
-  each_in_arenas(Schedule::prepare, 6 << 10, [](auto seed) { return random_wide_scan(seed, false, false); });
+  each_in_arenas(Schedule::fused, 3 << 10, [](auto seed) { return random_wide_scan(seed, false, true); });
+  each_in_arenas(Schedule::prepare, 3 << 10, [](auto seed) { return random_wide_scan(seed, false, false); });
 }
