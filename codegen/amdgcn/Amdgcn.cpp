@@ -22,7 +22,8 @@ static std::unique_ptr<llvm::TargetMachine> target_machine(const simt::Target& t
 bool lower(mlir::ModuleOp lowered, const simt::Target& target, llvm::Module& module, Artifact& artifact,
            std::string& failure, bool arena) {
   std::unique_ptr<llvm::TargetMachine> machine = target_machine(target, failure);
-  return machine && simt::lower(lowered, target, AmdgcnInstructions(target), *machine, module, artifact, failure, arena);
+  return machine &&
+         simt::lower(lowered, target, AmdgcnInstructions(target), *machine, module, artifact, failure, arena);
 }
 
 bool write_assembly(llvm::Module& module, const simt::Target& target, std::string& text, std::string& failure) {

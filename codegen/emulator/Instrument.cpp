@@ -169,6 +169,8 @@ void Instrumenter::kernel(llvm::Function& f) {
   }
   words_for_bf16(*entry);
   entry->addFnAttr(llvm::Attribute::NoUnwind);
+  // A frame may be larger than the page that guards a lane's stack: each of its pages is touched on the way.
+  entry->addFnAttr("probe-stack", "inline-asm");
   describe(entry, parameters, warp_size);
 }
 

@@ -13,7 +13,9 @@ using boost::context::detail::transfer_t;
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t stack_size = 64 * page;
+// Hundreds of KiB in a frame: all registers of a GPU's thread, and what the instrumented code keeps beside them. Pages
+// that nothing touches take no memory.
+constexpr std::size_t stack_size = 256 * page;
 // An odd number of pages, so that the same depth of all stacks does not fall into one set of the cache; below are the
 // steps that spread them within a page. The lowest page of each is left inaccessible.
 constexpr std::size_t stack_stride = stack_size + page;
