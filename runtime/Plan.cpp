@@ -12,9 +12,10 @@ latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   };
   const std::shared_ptr<Device> on = context->device(device);
+  const double opening = elapsed();
   Described described = describe(context->compiler(), desc, context->isa, on ? on->target() : "");
   signature = std::move(described.signature);
-  const double describing = elapsed();
+  const double describing = elapsed() - opening;
 
   const auto fits = [&](const Code& candidate) {
     std::string why;
@@ -27,6 +28,7 @@ latile_plan::latile_plan(std::shared_ptr<Context> shared, const latile_plan_desc
     if (const std::string why = fits(*code); !why.empty()) fail(LATILE_INTERNAL, "{}: {}", signature.op, why);
 
   nlohmann::ordered_json times = nlohmann::ordered_json::array();
+  if (on) times.push_back({{"stage", "open device"}, {"ms", opening}});
   times.push_back({{"stage", "describe"}, {"ms", describing}});
   for (const latile::StageTime& stage : found.stages) times.push_back({{"stage", stage.stage}, {"ms", stage.ms}});
   nlohmann::ordered_json kernels = nlohmann::ordered_json::array();

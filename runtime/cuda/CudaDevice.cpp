@@ -64,11 +64,13 @@ public:
 private:
   void load(const Artifact& artifact, int part) {
     char errors[4096] = {};
-    int options[] = {kErrorLog, kErrorLogBytes};
-    void* values[] = {errors, reinterpret_cast<void*>(sizeof errors - 1)};
+    // Kernels of PTX are compiled side by side, on all of the machine's CPUs.
+    int options[] = {kErrorLog, kErrorLogBytes, kSplitCompile};
+    void* values[] = {errors, reinterpret_cast<void*>(sizeof errors - 1), nullptr};
+    const unsigned known = driver->version >= kSplitsCompiles ? 3 : 2;
     const char* code = artifact.part(part);
     if (code == nullptr) fail(LATILE_INTERNAL, "part {} of the code for {} is not there", part, artifact.target);
-    const Result result = driver->ModuleLoadDataEx(&modules.back(), code, 2, options, values);
+    const Result result = driver->ModuleLoadDataEx(&modules.back(), code, known, options, values);
     if (result == kSuccess) return;
     modules.back() = nullptr;
     std::string log = errors;

@@ -44,7 +44,8 @@ enum FunctionAttribute : int {
   kRegisters = 4,
   kMaxDynamicShared = 8
 };
-enum JitOption : int { kInfoLog = 3, kInfoLogBytes = 4, kErrorLog = 5, kErrorLogBytes = 6 };
+enum JitOption : int { kInfoLog = 3, kInfoLogBytes = 4, kErrorLog = 5, kErrorLogBytes = 6, kSplitCompile = 34 };
+inline constexpr int kSplitsCompiles = 13000;  ///< first version of the driver that knows kSplitCompile
 inline constexpr unsigned kNonBlocking = 1, kCaptureThreadLocal = 1;
 
 /// Name, its version suffix, and its arguments.
@@ -56,7 +57,7 @@ inline constexpr unsigned kNonBlocking = 1, kCaptureThreadLocal = 1;
   F(DeviceGetCount, "", (int* count))                                                                                  \
   F(DeviceGet, "", (DeviceHandle * device, int ordinal))                                                               \
   F(DeviceGetName, "", (char* name, int length, DeviceHandle device))                                                  \
-  F(DeviceTotalMem, "_v2", (std::size_t* bytes, DeviceHandle device))                                                  \
+  F(DeviceTotalMem, "_v2", (std::size_t * bytes, DeviceHandle device))                                                 \
   F(DeviceGetAttribute, "", (int* value, int attribute, DeviceHandle device))                                          \
   F(DevicePrimaryCtxRetain, "", (ContextHandle * context, DeviceHandle device))                                        \
   F(DevicePrimaryCtxRelease, "_v2", (DeviceHandle device))                                                             \

@@ -3,6 +3,7 @@
 #include "FakeCuda.h"
 #include "runtime/cuda/Driver.h"
 #include "Toy.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
@@ -230,6 +231,19 @@ TEST_CASE("cuda: what the driver refuses is told in its words") {
   record.failing.clear();
   CHECK(latile_run(on.plan->get(), &args, &error) == LATILE_OK);
   CHECK(error.driver_code == 0);
+}
+
+TEST_CASE("cuda: the driver compiles kernels side by side if it can") {
+  FakeCuda& record = fake();
+  std::string why;
+  for (const auto& [version, splits] : {std::pair{12090, 0}, {13000, 1}}) {
+    record.version = version;
+    REQUIRE(Driver::use(FAKE_CUDA, why) != nullptr);
+    api::Context context(1, "");
+    Problem p;
+    OnDevice on(context, p);
+    CHECK(std::count(record.load_options.begin(), record.load_options.end(), runtime::cuda::kSplitCompile) == splits);
+  }
 }
 
 TEST_CASE("cuda: devices that there are not") {

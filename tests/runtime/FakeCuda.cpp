@@ -128,7 +128,7 @@ FAKE Result cuInit(unsigned) {
   fake.records_launches &= !any_kernel;
   return called("cuInit");
 }
-FAKE Result cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
+FAKE Result cuDriverGetVersion(int* version) { return *version = fake.version, kSuccess; }
 FAKE Result cuGetErrorName(Result error, const char** name) {
   *name = error == kLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
           : error == kInvalidPtx ? "CUDA_ERROR_INVALID_PTX"
@@ -173,6 +173,10 @@ FAKE Result cuCtxPopCurrent_v2(ContextHandle* context) {
 FAKE Result cuModuleLoadDataEx(ModuleHandle* module, const void* image, unsigned count, int* options, void** values) {
   if (const Result result = called("cuModuleLoadDataEx"); result != kSuccess) return result;
   if (current.empty()) return kInvalidValue;
+  {
+    const std::lock_guard lock(fake.mutex);
+    fake.load_options.assign(options, options + count);
+  }
   if (std::strstr(static_cast<const char*>(image), "broken") != nullptr) {
     for (unsigned i = 0; i < count; ++i)
       if (options[i] == kErrorLog) std::strcpy(static_cast<char*>(values[i]), "ptxas: line 7\nis broken");

@@ -26,7 +26,9 @@ struct FakeCuda {
   std::map<std::string, int> opted_shared;  ///< bytes by kernel, of cuFuncSetAttribute
   std::string failing;                      ///< the call that fails, with error 719
   int loaded_modules = 0, retained_contexts = 0;
-  bool records_launches = true;  ///< false: so that the fake allocates nothing
+  int version = 13000;            ///< of the driver that opens the fake next
+  std::vector<int> load_options;  ///< of the last module
+  bool records_launches = true;   ///< false: so that the fake allocates nothing
 };
 
 }  // namespace latile::test
