@@ -48,10 +48,15 @@ void KernelEmitter::scores_of_blocks(DecayedScoresOp first) {
     written.push_back(reserve(rows, rows, element_type(result(op))));
   }
   accesses(read, written);
+  auto cancels = [&](DecayedScoresOp op) {
+    return op.getKind() == MaskKind::Lower && llvm::count_if(all, [&](DecayedScoresOp x) {
+                                                return x.getQ() == op.getQ() && x.getKind() == op.getKind();
+                                              }) > 1;
+  };
   DecayedScores scores(*this, rows, extents(first.getQ())[1], operand_type(first.getOperand()));
   for (auto [i, op] : llvm::enumerate(all))
     scores.add(read[4 * i], read[4 * i + 1], read[4 * i + 2], reads_row_above(op), read[4 * i + 3], op.getKind(),
-               written[i]);
+               cancels(op), written[i]);
   scores.emit();
   for (auto [op, to] : llvm::zip(all, written)) define(result(op), to);
 }

@@ -71,14 +71,19 @@ std::size_t DecayedScores::side(const Copy& x, std::size_t gate, bool left) {
   return sets_.size() - 1;
 }
 
+// Operands of 16 bits each lose 2^-9 of a term or, of q in two parts, none. Where sums of scores cancel (the removed
+// keys of dplr and rwkv7 against the added ones), half of the loss is kept out.
 void DecayedScores::add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, MaskKind kind,
-                        const Copy& to) {
+                        bool cancels, const Copy& to) {
   columns_gate_ = gc;
   std::size_t gate = 0;
   while (gate < gates_.size() && !(same(gates_[gate].copy, gr) && gates_[gate].above == above)) ++gate;
   if (gate == gates_.size()) gates_.push_back({gr, above});
   const std::size_t left = side(q, gate, true), right = side(k, gate, false);
-  scores_.push_back({left, right, kind, to});
+  const int left_parts = std::max(way_.parts, cancels ? 2 : 1);
+  sets_[left].parts = std::max(sets_[left].parts, left_parts);
+  sets_[right].parts = std::max(sets_[right].parts, way_.parts);
+  scores_.push_back({left, right, kind, left_parts, way_.parts, to});
 }
 
 bool DecayedScores::is_columns(const Gate& gate) const { return !gate.above && same(gate.copy, columns_gate_); }
@@ -151,11 +156,14 @@ DecayedScores::Values DecayedScores::values(const Line& line, Ir d, int more) {
 
 // Operands
 
-DecayedScores::Side DecayedScores::side_of(ArrayRef<Ir> values) {
-  Side out(static_cast<std::size_t>(way_.parts));
+DecayedScores::Side DecayedScores::side_of(const Set& set, ArrayRef<Ir> values) {
+  Side out(static_cast<std::size_t>(set.parts));
   for (Ir x : values) {
-    SmallVector<Ir> parts{t_.convert(x, type_)};
-    if (way_.parts > 1) parts = t_.isa.split(t_, mi_, parts[0], way_.parts);
+    SmallVector<Ir> parts{x};
+    if (set.parts > 1)
+      parts = t_.isa.split(t_, mi_, t_.convert(x, b_.getFloatTy()), set.parts);
+    else
+      parts[0] = t_.convert(x, type_);
     for (std::size_t k = 0; k < out.size(); ++k) out[k].push_back(parts[k]);
   }
   return out;
@@ -175,9 +183,9 @@ DecayedScores::Values DecayedScores::decay(ArrayRef<Ir> x, ArrayRef<Ir> y) {
 }
 
 /// sums += the product over 16 columns of d: `left` operand A's rows of a lane, `right` operand B's.
-void DecayedScores::multiply(ArrayRef<const Side*> left, const Side& right, Ir* sums) {
+void DecayedScores::multiply(const Score& score, ArrayRef<const Side*> left, const Side& right, Ir* sums) {
   // Of a lane's elements of a row, those of one instruction in the order of its terms.
-  auto fragment = [&](const Layout& layout, bool is_left, std::size_t part, int from) {
+  auto fragment = [&](const Layout& layout, bool is_left, int part, int from) {
     SmallVector<Ir> elements;
     for (int r = 0; r < layout.registers(); ++r) {
       const Place at = layout.at(r, 0, 0);
@@ -188,15 +196,15 @@ void DecayedScores::multiply(ArrayRef<const Side*> left, const Side& right, Ir* 
         before += (is_left ? place.column < term && place.row / mi_.n == slot : place.row < term);
       }
       const Side& of = is_left ? *left[static_cast<std::size_t>(slot)] : right;
-      elements.push_back(of[part][static_cast<std::size_t>(from + before)]);
+      elements.push_back(of[static_cast<std::size_t>(part)][static_cast<std::size_t>(from + before)]);
     }
     return t_.isa.pack(t_, mi_, elements);
   };
   const int each = run_ * mi_.k / 16;
   llvm::MutableArrayRef<Ir> c(sums, static_cast<std::size_t>(mi_.c.registers()));
   for (int from = 0; from < run_; from += each)
-    for (auto both = static_cast<std::size_t>(way_.parts); both-- > 0;)
-      for (std::size_t j = 0; j <= both; ++j)
+    for (int both = std::max(score.left_parts, score.right_parts); both-- > 0;)
+      for (int j = std::max(0, both - score.left_parts + 1); j <= both && j < score.right_parts; ++j)
         t_.isa.multiply(t_, mi_, fragment(mi_.a, true, both - j, from), fragment(mi_.b, false, j, from), c);
 }
 
@@ -269,14 +277,14 @@ void DecayedScores::multiply_near(ArrayRef<Ir> rows, Ir d, int more, Ir* at) {
     const Gate& row_gate = gates_[s.gate];
     for (std::size_t k = 0; k < rows.size(); ++k) {
       if (s.right && (is_lower(i, false) || k + 1 < rows.size()))
-        sides[i].right.push_back(side_of(load(row_of(*s.right, rows[k]), d, more)));
+        sides[i].right.push_back(side_of(s, load(row_of(*s.right, rows[k]), d, more)));
       if (!s.left) continue;
       const Values x = load(row_of(*s.left, rows[k]), d, more);
-      if (k == 1) sides[i].odd = side_of(times(wide(x), decay(gate(row_gate, 1), gate(columns_gate_, 0))));
+      if (k == 1) sides[i].odd = side_of(s, times(wide(x), decay(gate(row_gate, 1), gate(columns_gate_, 0))));
       if (!is_lower(i, true)) continue;
       sides[i].own.push_back(is_columns(row_gate)
-                                 ? side_of(x)
-                                 : side_of(times(wide(x), decay(gate(row_gate, k), gate(columns_gate_, k)))));
+                                 ? side_of(s, x)
+                                 : side_of(s, times(wide(x), decay(gate(row_gate, k), gate(columns_gate_, k)))));
     }
   }
   // Of the first product the even rows are kept where they meet themselves, the odd ones beside that.
@@ -286,7 +294,7 @@ void DecayedScores::multiply_near(ArrayRef<Ir> rows, Ir d, int more, Ir* at) {
     for (std::size_t k = 0; k < (lower ? rows.size() : rows.size() - 1); ++k, at += mi_.c.registers()) {
       SmallVector<const Side*, 2> a(rows.size(), lower ? &left.own[k] : &left.odd);
       if (k + 1 < rows.size()) a.back() = &left.odd;
-      multiply(a, right.right[k], at);
+      multiply(s, a, right.right[k], at);
     }
   }
 }
@@ -327,13 +335,13 @@ void DecayedScores::diagonal_block(Ir block, ArrayRef<std::int64_t> spans, bool 
       for (auto [s, lines] : llvm::zip(sets_, l.sets)) {
         sides.emplace_back();
         for (std::size_t k = 0; k < slots; ++k)
-          sides.back().push_back(side_of(times(values(lines[k], d, more), factors[s.gate][k])));
+          sides.back().push_back(side_of(s, times(values(lines[k], d, more), factors[s.gate][k])));
       }
       for (const Score& s : scores_)
         for (std::size_t tile = 0; tile < slots; ++tile, at += registers) {
           SmallVector<const Side*, 2> left;
           for (const Side& side : sides[s.left]) left.push_back(&side);
-          multiply(left, sides[s.right][tile], at);
+          multiply(s, left, sides[s.right][tile], at);
         }
     }
     if (near) multiply_near(rows, d, more, at);
@@ -390,7 +398,7 @@ void DecayedScores::blocks_below(Ir below, Ir block, Ir two) {
         for (auto [i, s] : llvm::enumerate(sets_)) {
           if (!s.left || s.gate != g) continue;
           if (factor.empty()) factor = decay(wide(load(row_of(gate, row), d, more)), middle);
-          left[i].push_back(side_of(times(wide(load(row_of(*s.left, row), d, more)), factor)));
+          left[i].push_back(side_of(s, times(wide(load(row_of(*s.left, row), d, more)), factor)));
         }
       }
     }
@@ -400,11 +408,11 @@ void DecayedScores::blocks_below(Ir below, Ir block, Ir two) {
         const Values factor = decay(middle, wide(load(row_of(columns_gate_, row), d, more)));
         SmallVector<Side> right(sets_.size());
         for (auto [i, s] : llvm::enumerate(sets_))
-          if (s.right) right[i] = side_of(times(wide(load(row_of(*s.right, row), d, more)), factor));
+          if (s.right) right[i] = side_of(s, times(wide(load(row_of(*s.right, row), d, more)), factor));
         for (auto [k, s] : llvm::enumerate(scores_)) {
           SmallVector<const Side*, 2> a;
           for (const Side& side : left[s.left]) a.push_back(&side);
-          multiply(a, right[s.right], at + (k * slots + tile) * registers);
+          multiply(s, a, right[s.right], at + (k * slots + tile) * registers);
         }
       }
     };

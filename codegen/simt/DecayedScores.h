@@ -12,8 +12,9 @@ public:
   /// `rows`: a multiple of 16. `width`: columns of q, k and the gates. `type`: of the products' operands.
   DecayedScores(KernelEmitter&, std::int64_t rows, std::int64_t width, llvm::Type* type);
   /// `kind`: Lower or Strict.
-  /// `above`: the rows' gate is the row above of `gr` (whose first row has none: `kind` is Strict).
-  void add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, tile::MaskKind kind,
+  /// `above`: the rows' gate is the row above of `gr` (whose first row has none: `kind` is Strict). `cancels`: what
+  /// the scores are multiplied into is added to the like of other scores of `q`, and much of it may go.
+  void add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, tile::MaskKind kind, bool cancels,
            const Copy& to);
   void emit();
 
@@ -38,10 +39,12 @@ private:
   struct Set {
     std::optional<Copy> left, right;
     std::size_t gate = 0;  ///< of the left one
+    int parts = 1;         ///< that its elements are the sum of: the most that a score of it needs
   };
   struct Score {
     std::size_t left, right;  ///< sets
     tile::MaskKind kind;
+    int left_parts, right_parts;  ///< of the operands' elements
     Copy to;
   };
   struct Level {
@@ -69,10 +72,10 @@ private:
   Values load(const Row&, Ir d, int more);
   Values wide(ArrayRef<Ir>);
   Values values(const Line&, Ir d, int more);
-  Side side_of(ArrayRef<Ir> values);
+  Side side_of(const Set&, ArrayRef<Ir> values);
   Values times(ArrayRef<Ir>, ArrayRef<Ir>);
   Values decay(ArrayRef<Ir> x, ArrayRef<Ir> y);
-  void multiply(ArrayRef<const Side*> left, const Side& right, Ir* sums);
+  void multiply(const Score&, ArrayRef<const Side*> left, const Side& right, Ir* sums);
   SmallVector<Ir> over_columns(std::size_t count, llvm::function_ref<void(Ir d, int more, Ir* sums)> step);
   void over_warps(std::int64_t count, std::int64_t first, llvm::function_ref<void(Ir)> body);
   void put(const Score&, Ir row, Ir column, Place more, Ir value);
