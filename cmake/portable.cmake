@@ -43,7 +43,7 @@ llvm_map_components_to_libnames(llvm_archives core support passes lto dtlto opti
   nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser amdgpuutils)
 
 set(portable_parts latile_tool latile_meaning latile_interpreter latile_compiler latile_version latile_emit
-  latile_passes latile_simt_passes latile_host latile_gpu latile_nvptx latile_amdgcn latile_nvrtc latile_emulate
+  latile_passes latile_simt_passes latile_host latile_llvm latile_gpu latile_nvptx latile_amdgcn latile_nvrtc latile_emulate
   latile_simt latile_dialect latile_layout latile_targets
   latile_emulated latile_emulator latile_runtime latile_records latile_ops latile_dsl latile_operator_info)
 foreach(part ${portable_parts})

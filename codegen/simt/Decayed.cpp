@@ -23,8 +23,22 @@ static bool is_before(mlir::Value v, mlir::Operation* op) {
   return !by || by->getBlock() != op->getBlock() || by->isBeforeInBlock(op);
 }
 
+/// Whether scores become, up to factors and roundings, a triangular system.
+static bool feeds_inverse(DecayedScoresOp op) {
+  SmallVector<mlir::Value> reached{op.getTile()};
+  for (std::size_t at = 0; at < reached.size(); ++at)
+    for (mlir::Operation* user : reached[at].getUsers()) {
+      if (mlir::isa<InverseUnitLowerOp>(user)) return true;
+      if (user->hasTrait<mlir::OpTrait::Elementwise>()) reached.push_back(user->getResult(0));
+    }
+  return false;
+}
+
 // Scores of one columns' gate whose operands are there are emitted with the first of them, and rounded where nothing
-// else is asked of them.
+// else is asked of them. Losses are multiplied where products of scores of one query are added up and cancel (keys
+// removed and added, in dplr and rwkv7), and by the inverse of a triangular system; among other scores a system's is
+// left as it is: it would take registers that they do not have, and theirs (kda, gdn2) are not the larger part of what
+// is lost.
 void KernelEmitter::scores_of_blocks(DecayedScoresOp first) {
   auto result = [](DecayedScoresOp op) -> mlir::Value {
     auto cast = op.getTile().hasOneUse() ? mlir::dyn_cast<CastOp>(*op.getTile().getUsers().begin()) : CastOp();
@@ -48,15 +62,16 @@ void KernelEmitter::scores_of_blocks(DecayedScoresOp first) {
     written.push_back(reserve(rows, rows, element_type(result(op))));
   }
   accesses(read, written);
-  auto cancels = [&](DecayedScoresOp op) {
-    return op.getKind() == MaskKind::Lower && llvm::count_if(all, [&](DecayedScoresOp x) {
-                                                return x.getQ() == op.getQ() && x.getKind() == op.getKind();
-                                              }) > 1;
+  auto same_query = [&](DecayedScoresOp op) {
+    return llvm::count_if(all, [&](DecayedScoresOp x) { return x.getQ() == op.getQ() && x.getKind() == op.getKind(); });
+  };
+  auto multiplied = [&](DecayedScoresOp op) {
+    return op.getKind() == MaskKind::Lower ? same_query(op) > 1 : all.size() == 1 && feeds_inverse(op);
   };
   DecayedScores scores(*this, rows, extents(first.getQ())[1], operand_type(first.getOperand()));
   for (auto [i, op] : llvm::enumerate(all))
     scores.add(read[4 * i], read[4 * i + 1], read[4 * i + 2], reads_row_above(op), read[4 * i + 3], op.getKind(),
-               cancels(op), written[i]);
+               multiplied(op), written[i]);
   scores.emit();
   for (auto [op, to] : llvm::zip(all, written)) define(result(op), to);
 }

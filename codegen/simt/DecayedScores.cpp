@@ -71,16 +71,15 @@ std::size_t DecayedScores::side(const Copy& x, std::size_t gate, bool left) {
   return sets_.size() - 1;
 }
 
-// Operands of 16 bits each lose 2^-9 of a term or, of q in two parts, none. Where sums of scores cancel (the removed
-// keys of dplr and rwkv7 against the added ones), half of the loss is kept out.
+// Operands of 16 bits each lose 2^-9 of a term; q in two parts loses none, which keeps half of the loss out.
 void DecayedScores::add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, MaskKind kind,
-                        bool cancels, const Copy& to) {
+                        bool multiplied, const Copy& to) {
   columns_gate_ = gc;
   std::size_t gate = 0;
   while (gate < gates_.size() && !(same(gates_[gate].copy, gr) && gates_[gate].above == above)) ++gate;
   if (gate == gates_.size()) gates_.push_back({gr, above});
   const std::size_t left = side(q, gate, true), right = side(k, gate, false);
-  const int left_parts = std::max(way_.parts, cancels ? 2 : 1);
+  const int left_parts = std::max(way_.parts, multiplied ? 2 : 1);
   sets_[left].parts = std::max(sets_[left].parts, left_parts);
   sets_[right].parts = std::max(sets_[right].parts, way_.parts);
   scores_.push_back({left, right, kind, left_parts, way_.parts, to});

@@ -12,10 +12,10 @@ public:
   /// `rows`: a multiple of 16. `width`: columns of q, k and the gates. `type`: of the products' operands.
   DecayedScores(KernelEmitter&, std::int64_t rows, std::int64_t width, llvm::Type* type);
   /// `kind`: Lower or Strict.
-  /// `above`: the rows' gate is the row above of `gr` (whose first row has none: `kind` is Strict). `cancels`: what
-  /// the scores are multiplied into is added to the like of other scores of `q`, and much of it may go.
-  void add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, tile::MaskKind kind, bool cancels,
-           const Copy& to);
+  /// `above`: the rows' gate is the row above of `gr` (whose first row has none: `kind` is Strict). `multiplied`:
+  /// what the scores lose may be many times as much of a result.
+  void add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, tile::MaskKind kind,
+           bool multiplied, const Copy& to);
   void emit();
 
 private:
