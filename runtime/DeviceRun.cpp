@@ -85,12 +85,8 @@ void Preparation::launch_on(Device& device) {
       last[3] = kernel.launched(blocks);
     }
     const auto begin = [&](const auto& form) {
-      launches[count++] = {form.on_device.handle,
-                           form.symbol.c_str(),
-                           kernel.launched(items * form.slices),
-                           form.threads,
-                           form.shared_bytes,
-                           {row, kernel.parameters()}};
+      launches[count++] = {form.on_device.handle, form.symbol.c_str(), kernel.launched(items * form.slices),
+                           form.threads,          form.shared_bytes,   {row, kernel.parameters()}};
     };
     if (is_narrow)
       begin(*kernel.narrow);

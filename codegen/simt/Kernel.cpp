@@ -338,8 +338,7 @@ void KernelEmitter::emit_if(mlir::scf::IfOp branch) {
     in_scope([&] { emit_block(region.front()); });
     barrier();
   };
-  t_.either(
-      condition, [&] { side(branch.getThenRegion()); }, [&] { side(branch.getElseRegion()); });
+  t_.either(condition, [&] { side(branch.getThenRegion()); }, [&] { side(branch.getElseRegion()); });
 }
 
 // Carried tiles stay in registers, in the layout of their initial value's type. A barrier at the start of a turn parts

@@ -291,7 +291,8 @@ static bool carries_a_tile(KernelOp kernel) {
   return carries;
 }
 
-/// Slices a kernel in pieces of at most so many columns, of a multiple of `granule`: the fewest that it allows, or none.
+/// Slices a kernel in pieces of at most so many columns, of a multiple of `granule`: the fewest that it allows, or
+/// none.
 static void slice(KernelOp kernel, std::int64_t most, std::int64_t granule) {
   std::int64_t extent = sliceable_columns(kernel);
   const std::int64_t fewest_columns = std::max<std::int64_t>(granule, 8);

@@ -57,7 +57,7 @@ inline constexpr unsigned kNonBlocking = 1, kCaptureThreadLocal = 1;
   F(DeviceGetCount, "", (int* count))                                                                                  \
   F(DeviceGet, "", (DeviceHandle * device, int ordinal))                                                               \
   F(DeviceGetName, "", (char* name, int length, DeviceHandle device))                                                  \
-  F(DeviceTotalMem, "_v2", (std::size_t * bytes, DeviceHandle device))                                                 \
+  F(DeviceTotalMem, "_v2", (std::size_t* bytes, DeviceHandle device))                                                  \
   F(DeviceGetAttribute, "", (int* value, int attribute, DeviceHandle device))                                          \
   F(DevicePrimaryCtxRetain, "", (ContextHandle * context, DeviceHandle device))                                        \
   F(DevicePrimaryCtxRelease, "_v2", (DeviceHandle device))                                                             \

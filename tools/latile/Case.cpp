@@ -318,8 +318,8 @@ std::vector<Case> emulated_cases_of(const OperatorRow& row, std::optional<int> h
   constexpr std::int64_t longest = 70;  // more than the longest chunk
   std::vector<Case> cases = cases_of(row, true);
   for (Case& c : cases) {
-    // The first data is plain, the last the most extreme. Of the largest sizes one kind, which is then for one type: equal
-    // keys, with which roundings of long sums add up most.
+    // The first data is plain, the last the most extreme. Of the largest sizes one kind, which is then for one type:
+    // equal keys, with which roundings of long sums add up most.
     const bool largest = *std::max_element(c.extents.begin(), c.extents.end()) >= 128;
     if (largest && c.data.size() > 2)
       c.data = {c.data[2]};

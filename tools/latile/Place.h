@@ -26,7 +26,8 @@ struct Place {
 };
 
 /// What --device takes, for the help of the commands.
-inline constexpr const char* place_help = "Where to run: host, cuda, cuda:N or emulated:CHIP (sm_80, sm_90, gfx90a, gfx1201)";
+inline constexpr const char* place_help =
+    "Where to run: host, cuda, cuda:N or emulated:CHIP (sm_80, sm_90, gfx90a, gfx1201)";
 
 /// Memory of a device, with a fence on both sides that nothing may write to.
 class DeviceMemory {
