@@ -1,6 +1,7 @@
 #include "codegen/Llvm.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/VirtualFileSystem.h"
 #include "llvm/Target/TargetMachine.h"
 
 namespace latile {
@@ -10,7 +11,8 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::String
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
+  // A file system of its own, which no pass here uses: the default is one that all threads share.
+  llvm::PassBuilder builder(&machine, {}, {}, nullptr, llvm::vfs::createPhysicalFileSystem());
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
