@@ -40,15 +40,6 @@ simt::Ir AmdgcnInstructions::exp2(const Thread& t, Ir x) const {
   return t.call(llvm::Intrinsic::amdgcn_exp2, {t.b.getFloatTy()}, {x});
 }
 
-SmallVector<simt::Ir> AmdgcnInstructions::split(const Thread& t, const Matrix&, Ir x, int parts) const {
-  SmallVector<Ir> out;
-  for (int k = 0; k < parts; ++k) {
-    if (k) x = t.b.CreateFSub(x, t.convert(out.back(), t.b.getFloatTy()));
-    out.push_back(t.convert(x, t.b.getBFloatTy()));
-  }
-  return out;
-}
-
 static simt::Ir vector_of(const simt::Thread& t, ArrayRef<simt::Ir> elements) {
   simt::Ir v = llvm::PoisonValue::get(
       llvm::FixedVectorType::get(elements[0]->getType(), static_cast<unsigned>(elements.size())));

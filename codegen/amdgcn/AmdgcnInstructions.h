@@ -20,7 +20,6 @@ public:
   void barrier(const Thread&) const override;
   Ir shuffle_xor(const Thread&, Ir x, int mask) const override;
   Ir exp2(const Thread&, Ir x) const override;
-  llvm::SmallVector<Ir> split(const Thread&, const Matrix&, Ir x, int parts) const override;
   Fragment pack(const Thread&, const Matrix&, llvm::ArrayRef<Ir> elements) const override;
   void multiply(const Thread&, const Matrix&, llvm::ArrayRef<Ir> a, llvm::ArrayRef<Ir> b,
                 llvm::MutableArrayRef<Ir> c) const override;

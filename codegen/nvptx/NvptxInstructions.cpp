@@ -49,15 +49,8 @@ void NvptxInstructions::wait_copies(const Thread& t) const { t.call(llvm::Intrin
 // zero: so the second of two has at most 12 bits, of which at most the last is dropped. An infinity stays one; the
 // rounding of what is no number may come out as one, but the last part of it is none.
 SmallVector<simt::Ir> NvptxInstructions::split(const Thread& t, const Matrix& mi, Ir x, int parts) const {
+  if (mi.operand != Operand::tf32) return Instructions::split(t, mi, x, parts);
   SmallVector<Ir> out;
-  if (mi.operand != Operand::tf32) {
-    llvm::Type* type = mi.operand == Operand::bf16 ? t.b.getBFloatTy() : t.b.getHalfTy();
-    for (int k = 0; k < parts; ++k) {
-      if (k) x = t.b.CreateFSub(x, t.convert(out.back(), t.b.getFloatTy()));
-      out.push_back(t.convert(x, type));
-    }
-    return out;
-  }
   auto bits = [&](Ir y) { return t.b.CreateBitCast(y, t.b.getInt32Ty()); };
   for (int k = 0; k + 1 < parts; ++k) {
     out.push_back(t.b.CreateAnd(t.b.CreateAdd(bits(x), t.i32(0x1000)), t.i32(~0x1fff)));

@@ -79,7 +79,7 @@ void DecayedScores::add(const Copy& q, const Copy& k, const Copy& gr, bool above
   while (gate < gates_.size() && !(same(gates_[gate].copy, gr) && gates_[gate].above == above)) ++gate;
   if (gate == gates_.size()) gates_.push_back({gr, above});
   const std::size_t left = side(q, gate, true), right = side(k, gate, false);
-  const int left_parts = std::max(way_.parts, multiplied ? 2 : 1);
+  const int left_parts = multiplied && !type_->isFloatTy() ? 2 : way_.parts;
   sets_[left].parts = std::max(sets_[left].parts, left_parts);
   sets_[right].parts = std::max(sets_[right].parts, way_.parts);
   scores_.push_back({left, right, kind, left_parts, way_.parts, to});

@@ -51,8 +51,8 @@ public:
 
   // Products of fragments
 
-  /// A float32 as a sum of `parts` elements of the instruction's type, the largest first.
-  virtual SmallVector<Ir> split(const Thread&, const MatrixInstruction&, Ir x, int parts) const = 0;
+  /// A float32 as a sum of `parts` elements of the instruction's type, the largest first. Here: of a type of 16 bits.
+  virtual SmallVector<Ir> split(const Thread&, const MatrixInstruction&, Ir x, int parts) const;
   /// A fragment from its elements in the order of the layout's registers.
   virtual Fragment pack(const Thread&, const MatrixInstruction&, ArrayRef<Ir> elements) const = 0;
   /// How many neighbouring fragments `load_fragments` loads of an operand, stored transposed or not; 0: fragments are

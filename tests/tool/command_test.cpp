@@ -108,6 +108,8 @@ TEST_CASE("compile writes every stage") {
   CHECK(has(with({"--emit", "kernel", "--ragged", "--stateless"}).out, "tile.kernel"));
   CHECK(has(with({"--emit", "llvm", "--option", "beta=sigmoid"}).out, "define"));
   CHECK(has(with({"--emit", "asm", "--isa", "x86-64-v3"}).out, "ret"));
+  CHECK(has(command({"compile", "causal_conv1d", "--dim", "D=1300"}).out, "<32x1300xf32"));
+  CHECK(has(command({"compile", "causal_conv1d", "--dim", "W=4"}).out, "<4x128xf32"));
   CHECK(with({"--emit", "object", "-o", folder.file("k.o")}).code == 0);
   CHECK(content(folder.file("k.o"))
             .starts_with("\x7f"

@@ -1,9 +1,11 @@
 #include "compiler/Compile.h"
+#include "runtime/Describe.h"
 #include "tools/latile/Commands.h"
 #include "tools/latile/File.h"
 #include "tools/latile/Plan.h"
 #include "tools/latile/Problem.h"
 #include "tools/latile/UserError.h"
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <unistd.h>
@@ -32,13 +34,15 @@ Specialisation specialise(const Options& o, const OperatorRow& row) {
   for (const std::string& text : o.options) s.options.push_back(split_pair(text, "--option"));
   const OperatorInfo info = describe(row, s.options);
   for (const DimInfo& d : info.dims)
-    if (!d.head) s.extents[d.name] = 128;
+    if (!d.head) s.extents[d.name] = d.most == 0 ? 128 : std::min<std::int64_t>(d.most, 128);
   for (const std::string& text : o.extents) {
     const auto [name, value] = split_pair(text, "--dim");
     if (!s.extents.contains(name)) throw UserError(fmt::format("{} has no inner dimension '{}'", o.op, name));
     const std::int64_t size = integer_in(value, "--dim " + name);
-    if (size < 8 || size > 512)
-      throw UserError(fmt::format("{}: {} is {}; inner dimensions are 8 to 512", o.op, name, size));
+    const std::int64_t least = info.has_kernel ? 1 : runtime::kMinInner;
+    const std::int64_t most = info.has_kernel ? runtime::kMaxColumns : runtime::kMaxInner;
+    if (size < least || size > most)
+      throw UserError(fmt::format("{}: {} is {}; inner dimensions are {} to {}", o.op, name, size, least, most));
     s.extents[name] = size;
   }
   for (const std::string& name : o.absent) {
