@@ -71,7 +71,7 @@ std::size_t DecayedScores::side(const Copy& x, std::size_t gate, bool left) {
   return sets_.size() - 1;
 }
 
-// Operands of 16 bits each lose 2^-9 of a term; q in two parts loses none, which keeps half of the loss out.
+// In bfloat16 each operand loses up to 2^-9 of a term; q in two parts loses 2^-17, which keeps half of the loss out.
 void DecayedScores::add(const Copy& q, const Copy& k, const Copy& gr, bool above, const Copy& gc, MaskKind kind,
                         bool multiplied, const Copy& to) {
   columns_gate_ = gc;
