@@ -99,7 +99,7 @@ bool has_extern_kernels(const Specialisation& s, Session& session, CompileFailur
 }
 
 bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, CompileFailure& failure,
-              const simt::Target* gpu = nullptr, StateSlices slices = {}) {
+              const simt::Target* gpu = nullptr, BlockSizes sizes = {}) {
   std::string before = session.text(), last = "recording";
   PipelineOptions options;
   options.schedule = schedule;
@@ -110,7 +110,7 @@ bool lower_by(const OperatorRow& row, Schedule schedule, Session& session, Compi
     return mlir::success();
   };
   bool ok = succeeded(lower_to_kernels(*session.module, options)) &&
-            (!gpu || succeeded(prepare_for_gpu(*session.module, gpu->name, slices, options)));
+            (!gpu || succeeded(prepare_for_gpu(*session.module, gpu->name, sizes, options)));
   session.mark("passes");
   if (ok) return true;
   failure.user_error = false;
@@ -140,23 +140,29 @@ bool find_device(const std::string& name, Device& device, CompileFailure& failur
   return false;
 }
 
-/// Rows of a chunk, columns of a state that one block works on, and whether blocks have arenas.
+/// Rows of a chunk, columns of a state that one block works on, its least threads, and whether blocks have arenas.
 struct DeviceTiles {
   std::int64_t chunk = 0;
-  StateSlices slices;
+  BlockSizes sizes;
   bool arena = false;
 };
+
+/// Rows of the smallest chunk.
+constexpr std::int64_t fewest_rows = 16;
+
+/// Threads of a block that has the registers of a multiprocessor to itself, 255 for each.
+constexpr int wide_block = 256;
 
 /// The sizes that are tried, the best first: larger ones need more shared memory.
 std::vector<DeviceTiles> device_tiles(const Specialisation& s) {
   std::vector<DeviceTiles> out, narrow;
   std::int64_t last = 0;
-  for (std::int64_t chunk : {64, 32, 16}) {
+  for (std::int64_t chunk : {std::int64_t{64}, std::int64_t{32}, fewest_rows}) {
     chunk = s.chunk ? s.chunk : between_history_states(chunk, s);
     if (chunk == last) continue;
     // Narrow slices repeat what all columns share, and odd ones are read element by element besides.
     for (std::int64_t columns : {64, 32, 16})
-      (columns == 16 && chunk > 16 ? narrow : out).push_back({chunk, {columns, 16}});
+      (columns == 16 && chunk > fewest_rows ? narrow : out).push_back({chunk, {columns, 16}});
     narrow.push_back({chunk, {16, 1}});
     last = chunk;
   }
@@ -190,7 +196,7 @@ bool lower_with(const OperatorRow& row, Specialisation s, const DeviceTiles& til
   code.module = std::make_unique<llvm::Module>("latile", code.context);
   if (!record(row, s, *code.session, failure) || has_extern_kernels(s, *code.session, failure) ||
       !lower_by(row, device_schedule(s, *code.session->module), *code.session, failure, code.device.target,
-                tiles.slices))
+                tiles.sizes))
     return false;
   artifact = Artifact();
   artifact.target = s.device;
@@ -210,6 +216,14 @@ bool is_sliced(mlir::ModuleOp module) {
   return llvm::any_of(module.getOps<tile::KernelOp>(), [](tile::KernelOp kernel) { return kernel->hasAttr("slices"); });
 }
 
+/// Whether a kernel has fewer threads.
+bool is_narrower(mlir::ModuleOp module, int threads) {
+  return llvm::any_of(module.getOps<tile::KernelOp>(), [&](tile::KernelOp kernel) {
+    auto assigned = kernel->getAttrOfType<mlir::IntegerAttr>("threads");
+    return assigned && assigned.getInt() < threads;
+  });
+}
+
 /// What goes to arenas and back for each row of the state's columns: bytes over rows.
 double arena_traffic(const Artifact& artifact) {
   double bytes = 0;
@@ -217,25 +231,35 @@ double arena_traffic(const Artifact& artifact) {
   return bytes / static_cast<double>(std::max<std::int64_t>(artifact.chunk, 1));
 }
 
-/// Records and lowers for a device, with the largest tiles whose kernels fit; where none do, with arenas and the tiles
-/// that use them least.
+/// Records and lowers for a device, with the largest tiles whose kernels fit in shared memory and in registers; where
+/// none do, in shared memory alone; else with arenas and the tiles that use them least.
 bool lower_to_device(const OperatorRow& row, const Specialisation& s, DeviceCode& code, Artifact& artifact,
                      CompileFailure& failure) {
   if (!find_device(s.device, code.device, failure)) return false;
   bool fits = false;
   std::optional<DeviceTiles> best;
   double least = 0;
+  std::set<std::int64_t> short_of_registers;  // chunks
   for (bool arena : {false, true}) {
     std::set<std::pair<std::int64_t, std::int64_t>> unsliced;  // chunk and granule at which no kernel has slices
     for (DeviceTiles tiles : device_tiles(s)) {
       tiles.arena = arena;
-      if (unsliced.contains({tiles.chunk, tiles.slices.granule})) continue;
-      if (!lower_with(row, s, tiles, code, artifact, fits, failure)) return false;
-      if (fits && !arena) return true;
-      if (!is_sliced(*code.session->module)) unsliced.insert({tiles.chunk, tiles.slices.granule});
-      if (!fits) continue;
-      if (double traffic = arena_traffic(artifact); !best || traffic < least) best = tiles, least = traffic;
+      if (unsliced.contains({tiles.chunk, tiles.sizes.granule})) continue;
+      // Where registers are short, fewer rows help; fewer columns where rows are the fewest already.
+      if (!arena && tiles.chunk > fewest_rows && short_of_registers.contains(tiles.chunk)) continue;
+      // A thread's part of a tile is smaller among more of them.
+      for (const int threads : {0, wide_block}) {
+        tiles.sizes.threads = threads;
+        if (!lower_with(row, s, tiles, code, artifact, fits, failure)) return false;
+        const double cost = arena ? arena_traffic(artifact) : artifact.short_of_registers;
+        if (fits && !arena && cost <= 0) return true;
+        if (fits && !arena) short_of_registers.insert(tiles.chunk);
+        if (fits && (!best || cost < least)) best = tiles, least = cost;
+        if (!fits || arena || !is_narrower(*code.session->module, wide_block)) break;
+      }
+      if (!is_sliced(*code.session->module)) unsliced.insert({tiles.chunk, tiles.sizes.granule});
     }
+    if (best) break;
   }
   return best && lower_with(row, s, *best, code, artifact, fits, failure);
 }

@@ -61,12 +61,13 @@ mlir::LogicalResult lower_to_kernels(mlir::ModuleOp module, const PipelineOption
   return run(module, list(options.schedule), options);
 }
 
-mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, StateSlices slices,
+mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view target, BlockSizes sizes,
                                     const PipelineOptions& options) {
   mlir::Builder builder(module.getContext());
   module->setAttr("tile.target", builder.getStringAttr(target));
-  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(slices.most));
-  module->setAttr("tile.slice_granule", builder.getI64IntegerAttr(slices.granule));
+  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(sizes.most));
+  module->setAttr("tile.slice_granule", builder.getI64IntegerAttr(sizes.granule));
+  module->setAttr("tile.least_threads", builder.getI64IntegerAttr(sizes.threads));
   return run(module,
              {"slice-columns", "sink-transposes", "tile-canonicalize", "orient", "sink-transposes", "tile-canonicalize",
               "move-scales", "scores-first", "tile-canonicalize", "assign-layouts", "verify-layouts"},

@@ -34,14 +34,15 @@ struct PipelineOptions {
 /// Recorded module to kernels. Failure has been reported as a diagnostic.
 mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {});
 
-/// The columns of a state that one block works on.
-struct StateSlices {
-  std::int64_t most = 64;     ///< a multiple of 16
+/// The columns of a state that one block works on, and its threads.
+struct BlockSizes {
+  std::int64_t most = 64;     ///< columns, a multiple of 16
   std::int64_t granule = 16;  ///< what their number is a multiple of
+  int threads = 0;            ///< at least so many
 };
 
 /// Kernels for a GPU of `find_target`: states in slices, products the way round the target likes.
-mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp, std::string_view target, StateSlices = {},
+mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp, std::string_view target, BlockSizes = {},
                                     const PipelineOptions& = {});
 
 }  // namespace latile

@@ -67,6 +67,8 @@ struct Artifact {
   /// Where the parts of the binary after its first begin: code that was compiled apart. Each ends in a zero byte.
   std::vector<std::size_t> parts{};
   std::vector<StageTime> stages;  ///< of its compilation; not serialised
+  /// Registers of a thread that a kernel holds above what its assembler can give it: it will spill. Not serialised.
+  double short_of_registers = 0;
 
   /// Adds code to the binary; its part's number.
   int add_part(const std::string& code);

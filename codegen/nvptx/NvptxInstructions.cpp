@@ -10,8 +10,6 @@ using simt::FreeOperand, simt::Operand, simt::Place, simt::PlaceIr, simt::Stored
 void NvptxInstructions::make_kernel(llvm::Function& f, int threads) const {
   f.setCallingConv(llvm::CallingConv::PTX_Kernel);
   f.addFnAttr("nvvm.reqntid", std::to_string(threads));
-  // Left to itself the assembler takes 32 registers for a kernel that spills at 128 and fills a multiprocessor with it.
-  if (threads > 256) f.addFnAttr("nvvm.minctasm", "1");
 }
 
 void NvptxInstructions::share_registers(llvm::Function& f, int blocks) const {

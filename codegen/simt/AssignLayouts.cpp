@@ -49,6 +49,8 @@ Layout Choice::accumulators(std::int64_t rows, std::int64_t columns) const {
   } else {
     down = power_in(m, std::min(warps_, most_warps_));
     across = power_in(n, warps_ / down);
+    // Replicas cost registers: of a tall state more than what its column vectors cost elsewhere.
+    down *= power_in(m / down, warps_ / (down * across));
   }
   return mi.c.repeated({{Axis::columns, n * (wide / mi.n) / across, Carrier::registers},
                         {Axis::rows, m / down, Carrier::registers},
@@ -83,6 +85,8 @@ int threads_for(KernelOp kernel, const Target& target) {
   bool carries = false;
   kernel.walk([&](scf::ForOp loop) { carries |= loop.getNumRegionIterArgs() != 0; });
   int threads = 4 * target.lanes;
+  if (auto least = kernel->getParentOp()->getAttrOfType<IntegerAttr>("tile.least_threads"); least && carries)
+    threads = std::max(threads, static_cast<int>(least.getInt()));
   const int registers = carries ? 64 : 32;
   while (threads < 16 * target.lanes && most / threads > registers) threads *= 2;
   return threads;

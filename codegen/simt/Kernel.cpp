@@ -9,10 +9,10 @@ using namespace tile;
 
 KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuilder& debug, llvm::DICompileUnit* unit,
                              const Target& target, const Instructions& instructions, int threads, std::size_t room,
-                             std::vector<bool> in_arena)
+                             std::vector<bool> in_arena, std::map<unsigned, double> excess)
     : kernel_(kernel), module_(module), target_(target), choice_(target, threads), debug_(debug), unit_(unit),
       b_(module.getContext()), t_(b_, instructions, target.lanes, threads), scratch_(in_arena),
-      has_arena_(llvm::is_contained(in_arena, true)), room_(room) {
+      has_arena_(llvm::is_contained(in_arena, true)), excess_(std::move(excess)), room_(room) {
   facts_.threads = threads;
 }
 
@@ -213,8 +213,7 @@ bool is_added_to(mlir::Operation* op) {
   return sum.getRhs() == dot.getTile() || !product(sum.getRhs());
 }
 
-/// A value that stands for its operand's memory in another shape, or reads it where it is used itself.
-static bool is_alias(mlir::Operation* op) {
+bool is_alias(mlir::Operation* op) {
   return mlir::isa<TransposeOp, BroadcastOp>(op) || is_added_to(op) || is_row_above(op);
 }
 
@@ -223,8 +222,7 @@ bool is_row_above(mlir::Operation* op) {
   return mlir::isa<PrevOp>(op) && llvm::any_of(op->getUsers(), reads_row_above);
 }
 
-/// The last op of the value's block in which it, or a value that reads its memory, is used.
-static mlir::Operation* last_use(mlir::Value v) {
+mlir::Operation* last_use(mlir::Value v) {
   mlir::Block* block = v.getParentBlock();
   mlir::Operation* last = nullptr;
   for (mlir::Operation* user : v.getUsers()) {
@@ -266,13 +264,7 @@ void KernelEmitter::find_last_uses() {
 void KernelEmitter::release_after(mlir::Operation* op) {
   auto it = last_uses_.find(op);
   if (it == last_uses_.end()) return;
-  for (mlir::Value v : it->second) {
-    Held& held = held_[v];
-    for (const Copy& c : held.copies)
-      if (!c.borrowed) scratch_.release(c.region);
-    held.copies.clear();
-    llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == v; });
-  }
+  for (mlir::Value v : it->second) release_copies(v);
 }
 
 /// What is made inside does not dominate what comes after, and its memory is free again.
@@ -299,7 +291,10 @@ void KernelEmitter::emit_block(mlir::Block& block) {
     if (!failure_.empty()) return;
     if (op.hasTrait<mlir::OpTrait::IsTerminator>()) return;
     locate(&op);
+    const unsigned number = op_number_;
+    put_aside(&op);
     emit_operation(&op);
+    if (op_number_ != number) inner_[number] = op_number_;
     release_after(&op);
   }
 }

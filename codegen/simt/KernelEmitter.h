@@ -8,9 +8,11 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/Artifact.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/Module.h"
+#include <map>
 
 namespace latile::simt {
 
@@ -49,6 +51,12 @@ bool is_added_to(mlir::Operation*);
 /// Whether decayed scores read the rows of the op's operand instead of its result.
 bool is_row_above(mlir::Operation*);
 
+/// A value that stands for its operand's memory in another shape, or reads it where it is used itself.
+bool is_alias(mlir::Operation*);
+
+/// The last op of the value's block in which it, or a value that reads its memory, is used.
+mlir::Operation* last_use(mlir::Value);
+
 /// Bytes of one of the stages of a tile that is copied ahead.
 inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127) / 128 * 128; }
 
@@ -57,8 +65,11 @@ public:
   /// `room`: bytes of shared memory for stages. Tiles that a loop reads come while the turn before works, in twice
   /// their memory, as far as there is room. `in_arena`: the copies that lie in global memory (Scratch::fit); there is
   /// one, and blocks take several items each.
+  /// `excess`: by the number of an op, the registers above the limit there; tiles that wait for a later op while it
+  /// works do so in shared memory.
   KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, const Target&,
-                const Instructions&, int threads, std::size_t room, std::vector<bool> in_arena = {});
+                const Instructions&, int threads, std::size_t room, std::vector<bool> in_arena = {},
+                std::map<unsigned, double> excess = {});
   /// Emits the function; facts() is complete then. `names` are those of the arguments after the grid's, in order.
   void emit(ArrayRef<std::string> names);
   const KernelFacts& facts() const { return facts_; }
@@ -67,6 +78,10 @@ public:
   const std::string& failure() const { return failure_; }
   /// What the function took of shared memory, once it is emitted.
   const Scratch& scratch() const { return scratch_; }
+  /// Of each op with ops inside, by its number: the number of the last of them.
+  const std::map<unsigned, unsigned>& inner() const { return inner_; }
+  /// Of ops, by their number: registers with operands that come early, which can come later.
+  const std::map<unsigned, double>& spare() const { return spare_; }
 
 private:
   friend class DecayedScores;
@@ -107,6 +122,8 @@ private:
   struct Held {
     SmallVector<Registers, 1> forms;
     SmallVector<Copy, 1> copies;
+    /// The same elements in the 16 bits from which they were cast; theirs to release unless it is borrowed.
+    std::optional<Copy> narrow{};
   };
 
   // Kernel.cpp: arguments, control flow, order of work
@@ -123,6 +140,13 @@ private:
   void find_last_uses();
   void release_after(mlir::Operation*);
   void in_scope(llvm::function_ref<void()>);
+
+  // Aside.cpp: tiles that leave the registers to heavier ops
+  void put_aside(mlir::Operation*);
+  double registers_aside();
+  bool keep_narrow(mlir::Value, mlir::Operation* now);
+  void pass_on(const Region&);
+  void release_copies(mlir::Value);
 
   // Positions.cpp: integers, chunks of the whole batch
   bool emit_index(mlir::Operation*);
@@ -189,6 +213,7 @@ private:
   void emit_store(mlir::Operation*);
 
   // Stages.cpp: loads a turn ahead
+  bool comes_in_pieces(mlir::Operation* load);
   void find_stages(mlir::scf::ForOp);
   SmallVector<Ir> start_stages(mlir::scf::ForOp, Ir turn, Ir stage);
   void start_copy(const Memory&, const Copy& to, std::int64_t rows, std::int64_t columns);
@@ -268,6 +293,10 @@ private:
   Ir arena_ = nullptr;  ///< this block's
   std::int64_t strides_ = 0;
   unsigned op_number_ = 0;
+  std::map<unsigned, unsigned> inner_;
+  std::map<unsigned, double> spare_;
+  const std::map<unsigned, double> excess_;
+  llvm::MapVector<mlir::Value, double> aside_;  ///< tiles put aside, with their registers
   llvm::DenseMap<mlir::Value, Ir> indices_, scalars_;
   llvm::DenseMap<mlir::Value, View> views_;
   llvm::DenseMap<mlir::Value, Sequences> sequences_;

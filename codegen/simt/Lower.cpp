@@ -2,6 +2,7 @@
 #include "codegen/simt/AssignLayouts.h"
 #include "codegen/simt/Instructions.h"
 #include "codegen/simt/KernelEmitter.h"
+#include "codegen/simt/Pressure.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Verifier.h"
 
@@ -21,24 +22,6 @@ static WorkspaceTensor workspace_tensor(WorkspaceOp op) {
   return w;
 }
 
-/// Blocks that shall fit on a multiprocessor by their registers, where they do by their shared memory (each takes a
-/// kilobyte more than it asks for); 0: the assembler weighs registers best, and may take fewer than it would be given.
-static int blocks_side_by_side(KernelOp kernel, const KernelFacts& facts, const Target& target) {
-  bool scores = false, systems = false, carries = false;
-  kernel.walk([&](mlir::Operation* op) {
-    auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);
-    carries |= loop && loop.getNumRegionIterArgs();
-    scores |= mlir::isa<DecayedScoresOp, DecayedApplyOp>(op);
-    systems |= mlir::isa<InverseUnitLowerOp, SolveUnitLowerOp>(op);
-  });
-  // A triangular system is a long chain with few threads at work: others hide it, as many as 80 registers a thread
-  // allow. Scores need more registers than that.
-  const int registers = scores ? target.registers_of_scores : systems && !carries ? 80 : 0;
-  const int blocks = registers ? 65536 / (registers * facts.threads) : 0;
-  const bool fit = static_cast<std::size_t>(blocks) * (facts.shared_bytes + 1024) <= target.shared_limit + 1024;
-  return blocks > 1 && fit ? blocks : 0;
-}
-
 namespace {
 
 /// Where the code of a module's kernels goes.
@@ -52,38 +35,90 @@ struct Code {
 
 }  // namespace
 
-/// `names`: of the arguments; `chunk`: rows of a chunk of the kernel's workspace, 0 where it has none.
-static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64_t chunk, const Code& code, bool arena,
-                        KernelFacts& facts, std::string& failure) {
+namespace {
+
+/// A kernel as it came out, with what its emitter says of it.
+struct Emitted {
+  llvm::Function* function = nullptr;
+  KernelFacts facts;
+  std::map<unsigned, unsigned> inner;
+  std::map<unsigned, double> spare;
+};
+
+}  // namespace
+
+/// The kernel with as many loads a turn ahead as there is shared memory for two stages of. False: described in
+/// `failure`.
+static bool emit_fitting(KernelOp kernel, ArrayRef<std::string> names, const Code& code, bool arena,
+                         const std::map<unsigned, double>& excess, Emitted& emitted, std::string& failure) {
   auto assigned = kernel->getAttrOfType<mlir::IntegerAttr>("threads");
   const int threads = assigned ? static_cast<int>(assigned.getInt()) : threads_for(kernel, code.target);
-  // Loads a turn ahead, as many as there is room for two stages of.
   std::size_t room = code.target.has_async_copy ? code.target.shared_limit : 0;
   std::vector<bool> in_arena;
   while (true) {
     KernelEmitter emitter(kernel, code.module, code.debug, code.unit, code.target, code.instructions, threads, room,
-                          in_arena);
+                          in_arena, excess);
     emitter.emit(names);
     if (!emitter.failure().empty()) {
       failure = emitter.failure();
       return false;
     }
-    facts = emitter.facts();
-    if (int blocks = blocks_side_by_side(kernel, facts, code.target))
-      code.instructions.share_registers(*emitter.function(), blocks);
-    if (facts.shared_bytes <= code.target.shared_limit || !in_arena.empty()) break;
+    emitted = {emitter.function(), emitter.facts(), emitter.inner(), emitter.spare()};
+    if (emitted.facts.shared_bytes <= code.target.shared_limit || !in_arena.empty()) return true;
     if (const std::size_t used = emitter.bytes_of_stages()) {
       // What comes without a second stage still needs the first.
-      const std::size_t excess = 2 * (facts.shared_bytes - code.target.shared_limit);
-      room = used > excess ? used - excess : 0;
+      const std::size_t excess_bytes = 2 * (emitted.facts.shared_bytes - code.target.shared_limit);
+      room = used > excess_bytes ? used - excess_bytes : 0;
     } else {
       // Copies in global memory where nothing else helps.
       auto fitting = arena ? emitter.scratch().fit(static_cast<std::int64_t>(code.target.shared_limit)) : std::nullopt;
-      if (!fitting) break;
+      if (!fitting) return true;
       in_arena = *fitting;
     }
     emitter.function()->eraseFromParent();
   }
+}
+
+/// The kernel with as many tiles aside as its registers demand where `blocks` share a multiprocessor, or one less if
+/// that is not to be had, and so on. `over`: the registers that it holds beyond those.
+static bool emit_in_registers(KernelOp kernel, ArrayRef<std::string> names, const Code& code, bool arena,
+                              Emitted& emitted, int& blocks, double& over, std::string& failure) {
+  if (!emit_fitting(kernel, names, code, arena, {}, emitted, failure)) return false;
+  const int threads = emitted.facts.threads;
+  const Pressure pressure(*emitted.function, emitted.inner, emitted.spare);
+  for (blocks = blocks_wanted(kernel, threads, emitted.facts.shared_bytes, pressure.most(), code.target);; --blocks) {
+    const RegisterBudget budget = register_budget(kernel, threads, blocks, code.target);
+    over = pressure.most() - budget.most;
+    if (pressure.most() <= budget.enough) {
+      over = 0;
+      return true;
+    }
+    Emitted other;
+    if (!emit_fitting(kernel, names, code, false, pressure.above(budget.aim), other, failure)) return false;
+    const double lower = Pressure(*other.function, other.inner, other.spare).most();
+    const bool better = lower < pressure.most() && fit_together(blocks, other.facts.shared_bytes, code.target);
+    if (better && (blocks <= 1 || lower <= budget.most)) {
+      emitted.function->eraseFromParent();
+      emitted = std::move(other);
+      emitted.function->setName(emitted.facts.symbol);
+      over = lower - budget.most;
+      return true;
+    }
+    other.function->eraseFromParent();
+    if (blocks <= 1) return true;
+  }
+}
+
+/// `names`: of the arguments; `chunk`: rows of a chunk of the kernel's workspace, 0 where it has none.
+static bool emit_kernel(KernelOp kernel, ArrayRef<std::string> names, std::int64_t chunk, const Code& code, bool arena,
+                        KernelFacts& facts, double& short_of_registers, std::string& failure) {
+  Emitted emitted;
+  int blocks = 0;
+  double over = 0;
+  if (!emit_in_registers(kernel, names, code, arena, emitted, blocks, over, failure)) return false;
+  short_of_registers = std::max(short_of_registers, over);
+  if (blocks != 0) code.instructions.share_registers(*emitted.function, blocks);
+  facts = emitted.facts;
   // A kernel over chunks that reads no rows still has a grid that the run must count.
   if (facts.grid.front() == "chunks" && facts.chunk == 0) facts.chunk = chunk;
   if (facts.shared_bytes <= code.target.shared_limit) return true;
@@ -114,12 +149,15 @@ bool emit_kernels(mlir::ModuleOp lowered, const Target& target, const Instructio
       names.push_back(workspace ? "workspace." + workspace.getName().str() : mlir::cast<mlir::StringAttr>(a).str());
       if (workspace) chunk = static_cast<std::int64_t>(workspace.getChunk());
     }
-    if (!emit_kernel(kernel, names, chunk, code, arena, artifact.kernels.emplace_back(), failure)) return false;
+    if (!emit_kernel(kernel, names, chunk, code, arena, artifact.kernels.emplace_back(), artifact.short_of_registers,
+                     failure))
+      return false;
     auto other = kernel->getAttrOfType<mlir::FlatSymbolRefAttr>("narrow");
     // What lies in arenas is slow however many blocks there are.
     if (!other || artifact.kernels.back().arena_bytes != 0) continue;
     KernelFacts& narrow = artifact.kernels.emplace_back();
-    if (!emit_kernel(lowered.lookupSymbol<KernelOp>(other.getValue()), names, chunk, code, false, narrow, failure))
+    if (!emit_kernel(lowered.lookupSymbol<KernelOp>(other.getValue()), names, chunk, code, false, narrow,
+                     artifact.short_of_registers, failure))
       return false;
     narrow.narrow = true;
   }

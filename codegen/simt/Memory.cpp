@@ -1,5 +1,6 @@
 // Tiles in global memory. A full chunk of aligned tensors is moved in wide pieces without masks; everything else
 // element by element, with addresses of rows that do not exist replaced by those of one that does.
+#include "codegen/simt/Instructions.h"
 #include "codegen/simt/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -261,6 +262,15 @@ void KernelEmitter::emit_load(mlir::Operation* op) {
   if (auto it = ahead_.find(op); it != ahead_.end()) return define(v, it->second);
   if (auto it = waiting_.find(op); it != waiting_.end()) return define(v, layout_of(v), it->second);
   Memory m = memory_of(op);
+  // Where registers are short, a copy passes none.
+  if (!excess_.empty() && target_.has_async_copy && mlir::isa<mlir::scf::ForOp>(op->getParentOp()) &&
+      comes_in_pieces(op)) {
+    Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v));
+    writes(c);
+    start_copy(m, c, extents(v)[0], extents(v)[1]);
+    t_.isa.wait_copies(t_);
+    return define(v, c);
+  }
   Registers loaded = load_registers(op, m);
   if (!is_staged(op)) return define(v, loaded.layout, loaded.values);
   Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v), is_by_rows(m));

@@ -219,6 +219,10 @@ SmallVector<Ir> KernelEmitter::product_of_warp(const Operand& a, PlaceIr a_at, c
   };
   // The next terms come from shared memory while these are multiplied, where there are registers for both.
   const bool early = way.parts == 1 && rows.size() * 4 + columns.size() * 2 <= 32;
+  // Where registers are short, an assembler loads the right operand's fragments one by one, and none early.
+  const double right = 2.0 * static_cast<double>(columns.size() * static_cast<std::size_t>(way.parts));
+  double& spare = spare_[op_number_];
+  spare = std::max(spare, std::max(right - 4, 0.0) + (early ? 4.0 * static_cast<double>(rows.size()) + right : 0));
   Terms now = fetch(0);
   for (std::int64_t k = 0; k < terms; k += mi.k) {
     const bool more = k + mi.k < terms;

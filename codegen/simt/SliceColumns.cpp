@@ -1,4 +1,5 @@
 #include "codegen/simt/SliceColumns.h"
+#include "codegen/simt/SharedStates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -268,6 +269,15 @@ bool slice_columns(KernelOp kernel, std::int64_t slices, std::int64_t granule) {
     Value view = access_of(op)->view;
     op->replaceUsesOfWith(view, columns_of(view));
   }
+  // A pointer that is wanted behind a loop shall not take registers in it.
+  for (auto [view, made] : columns) {
+    Operation* first_use = nullptr;
+    for (Operation* user : made.getUsers())
+      if (Operation* at = made.getParentBlock()->findAncestorOpInBlock(*user);
+          at && (!first_use || at->isBeforeInBlock(first_use)))
+        first_use = at;
+    if (first_use) made.getDefiningOp()->moveBefore(first_use);
+  }
   for (Extent e : choice->members) resize(e.first, e.second, extent);
   if (!shared_stores.empty()) {
     builder.setInsertionPointAfter(first.getDefiningOp());
@@ -315,14 +325,17 @@ LogicalResult slice_columns(ModuleOp module) {
     const bool twice = most >= 64 && sliceable_columns(kernel) > most;
     OpBuilder builder(kernel->getContext());
     builder.setInsertionPointAfter(kernel);
+    number_stores(kernel);
+    auto whole = cast<KernelOp>(builder.clone(*kernel));
     auto narrow = twice ? cast<KernelOp>(builder.clone(*kernel)) : KernelOp();
     slice(kernel, most, granule);
-    if (!narrow) continue;
-    slice(narrow, most / 2, granule);
-    if (!kernel->hasAttr("slices") || !narrow->hasAttr("slices")) {
+    if (narrow) slice(narrow, most / 2, granule);
+    if (narrow && (!kernel->hasAttr("slices") || !narrow->hasAttr("slices"))) {
       narrow.erase();
-      continue;
+      narrow = {};
     }
+    store_shared_states(kernel, narrow, whole);
+    if (!narrow) continue;
     narrow.setSymName((kernel.getSymName() + "_narrow").str());
     kernel->setAttr("narrow", FlatSymbolRefAttr::get(narrow.getSymNameAttr()));
   }

@@ -20,7 +20,8 @@ bool slice_columns(tile::KernelOp, std::int64_t slices, std::int64_t granule = 1
 
 /// The pass: kernels that carry a state through a loop get slices of at most as many columns as the module's attribute
 /// `tile.slice_columns` says (default 64; fewer where shared memory demands it), and of a multiple of
-/// `tile.slice_granule` (default 16; below, the rest of 16 is padding), at least 8.
+/// `tile.slice_granule` (default 16; below, the rest of 16 is padding), at least 8. States outside of the slices are
+/// stored by a kernel of their own (store_shared_states).
 mlir::LogicalResult slice_columns(mlir::ModuleOp);
 
 }  // namespace latile::simt

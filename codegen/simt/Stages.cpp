@@ -30,6 +30,13 @@ static mlir::Value whole_view(mlir::Value view) {
   return view;
 }
 
+/// Whether a load to shared memory is of whole pieces of 16 bytes, with nothing to pad.
+bool KernelEmitter::comes_in_pieces(mlir::Operation* load) {
+  mlir::Value v = load->getResult(0);
+  auto view = mlir::cast<ViewType>(load->getOperand(0).getType());
+  return is_staged(load) && extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
+}
+
 /// Fills `stages_` and reserves their memory.
 void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
   stages_ = {};
@@ -45,10 +52,7 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
     if (!mlir::isa<LoadOp, LoadRowsOp>(op) || op.getResult(0).use_empty()) continue;
     if (written.contains(whole_view(op.getOperand(0)))) continue;
     mlir::Value v = op.getResult(0);
-    bool tile = is_staged(&op), vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
-    auto view = mlir::cast<ViewType>(op.getOperand(0).getType());
-    // Whole pieces of 16 bytes, and nothing to pad.
-    tile = tile && extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
+    const bool tile = comes_in_pieces(&op), vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
     llvm::SetVector<mlir::Operation*> own;
     if (!(tile || vector) || !llvm::all_of(op.getOperands(), [&](mlir::Value x) { return positions_of(x, loop, own); }))
       continue;

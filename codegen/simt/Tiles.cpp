@@ -157,6 +157,11 @@ SmallVector<Ir> KernelEmitter::get(mlir::Value v, const Layout& layout) {
     for (int from : way.from) out.push_back(source.values[static_cast<std::size_t>(from)]);
     return keep(out);
   }
+  if (const std::optional<Copy> narrow = held_[v].narrow; narrow && held_[v].copies.empty()) {
+    SmallVector<Ir> values = load(*narrow, layout);
+    for (Ir& x : values) x = t_.convert(x, element_type(v));
+    return keep(values);
+  }
   return keep(load(copy(v), layout));
 }
 
@@ -193,6 +198,7 @@ Copy KernelEmitter::copy(mlir::Value v, std::optional<bool> transposed) {
 }
 
 Copy KernelEmitter::copy_by_rows(mlir::Value v) {
+  if (const std::optional<Copy>& narrow = held_[v].narrow; narrow && !narrow->transposed) return *narrow;
   bool turned = false;
   mlir::Value from = narrow_source(v, &turned);
   if (!from || (held_[from].copies.empty() && held_[from].forms.empty())) from = v, turned = false;

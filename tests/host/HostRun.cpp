@@ -426,7 +426,7 @@ void check_host(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& sh
 }
 
 int check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape& shape, std::uint64_t seed,
-                   const std::string& target, double base, std::size_t shared_limit) {
+                   const std::string& target, double base, Shortage shortage) {
   const Expected meaning(recorded, shape, seed);
   mlir::OwningOpRef<mlir::ModuleOp> kernels(recorded.clone());
   REQUIRE(mlir::succeeded(lower_to_kernels(*kernels, {.schedule = schedule})));
@@ -440,8 +440,14 @@ int check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape&
   llvm::Module module("latile", context);
   std::string failure;
   simt::Target gpu = *find_target(target);
-  if (shared_limit != 0) gpu.shared_limit = shared_limit;
-  const bool lowered = lower_for_gpu(*kernels, gpu, module, artifact, failure, shared_limit != 0);
+  Artifact plenty;
+  if (shortage.registers != 0) {
+    llvm::Module other("latile", context);
+    if (!lower_for_gpu(*kernels, gpu, other, plenty, failure)) return 0;
+    gpu.most_registers = shortage.registers;
+  }
+  if (shortage.shared_bytes != 0) gpu.shared_limit = shortage.shared_bytes;
+  const bool lowered = lower_for_gpu(*kernels, gpu, module, artifact, failure, shortage.shared_bytes != 0);
   // A random program may be larger than a block; that it is refused is right.
   if (!lowered && failure.find("bytes of shared memory") != std::string::npos) return 0;
   REQUIRE_MESSAGE(lowered, failure);
@@ -449,7 +455,11 @@ int check_emulated(mlir::ModuleOp recorded, Schedule schedule, const BatchShape&
   Data got = meaning.start;
   Runner(artifact, recorded, got, seed).run();
   meaning.compare(got, base);
-  return static_cast<int>(llvm::count_if(artifact.kernels, [](const KernelFacts& k) { return k.arena_bytes != 0; }));
+  int count = 0;
+  for (std::size_t k = 0; k < artifact.kernels.size(); ++k)
+    count += artifact.kernels[k].arena_bytes != 0 ||
+             (shortage.registers != 0 && artifact.kernels[k].shared_bytes > plenty.kernels.at(k).shared_bytes);
+  return count;
 }
 
 }  // namespace latile::test

@@ -26,10 +26,15 @@ const std::vector<std::string>& host_levels();
 void check_host(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint64_t seed,
                 const std::vector<std::string>& levels, double base = 2e-5);
 
+/// What a GPU has less of than others of its kind; 0: as much.
+struct Shortage {
+  std::size_t shared_bytes = 0;  ///< of a block, which has an arena where it needs one
+  int registers = 0;             ///< of a thread
+};
+
 /// The same for a GPU, run by the emulator: what it reports fails as well. Odd seeds give strides that wide accesses
-/// allow. `shared_limit`, where it is not 0: the GPU has no more shared memory than that, and blocks have arenas where
-/// kernels need them. Returns how many kernels did.
+/// allow. Returns how many kernels have arenas or, where registers are short, tiles that wait in shared memory.
 int check_emulated(mlir::ModuleOp recorded, Schedule, const BatchShape&, std::uint64_t seed,
-                   const std::string& target = "sm_80", double base = 2e-5, std::size_t shared_limit = 0);
+                   const std::string& target = "sm_80", double base = 2e-5, Shortage = {});
 
 }  // namespace latile::test

@@ -3,6 +3,7 @@
 #include "codegen/simt/Orient.h"
 #include "codegen/simt/Scales.h"
 #include "codegen/simt/ScoresFirst.h"
+#include "codegen/simt/SharedStates.h"
 #include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
 #include "compiler/Emit.h"
@@ -19,13 +20,18 @@ namespace {
 
 int slice_all(mlir::ModuleOp module) {
   int done = 0;
-  module.walk([&](tile::KernelOp kernel) {
+  for (tile::KernelOp kernel : llvm::to_vector(module.getOps<tile::KernelOp>())) {
+    mlir::OpBuilder builder(kernel->getContext());
+    builder.setInsertionPointAfter(kernel);
+    simt::number_stores(kernel);
+    auto whole = mlir::cast<tile::KernelOp>(builder.clone(*kernel));
     for (std::int64_t slices : {2, 3, 5}) {
       if (!simt::slice_columns(kernel, slices, 1)) continue;
       ++done;
       break;
     }
-  });
+    simt::store_shared_states(kernel, {}, whole);
+  }
   return done;
 }
 

@@ -1,4 +1,5 @@
 // Random programs on emulated GPUs: every schedule against the interpreter.
+#include "compiler/Compile.h"
 #include "compiler/Emit.h"
 #include "tests/host/HostRun.h"
 #include "tests/random/Programs.h"
@@ -17,19 +18,19 @@ template <class Make> void each_program(bool step, Schedule schedule, Make make)
   });
 }
 
-/// The same on a GPU with little shared memory.
-template <class Make> void each_in_arenas(Schedule schedule, std::size_t shared_limit, Make make) {
+/// The same on a GPU that is short of something.
+template <class Make> void each_with_little(Shortage shortage, Schedule schedule, Make make) {
   int kernels = 0;
   test::each_program(false, make, [&](mlir::ModuleOp module, const BatchShape& shape, std::uint64_t seed) {
-    kernels += check_emulated(module, schedule, shape, seed, "sm_80", 2e-5, shared_limit);
+    kernels += check_emulated(module, schedule, shape, seed, "sm_80", 2e-5, shortage);
   });
-  MESSAGE(kernels << " kernels with arenas");
+  MESSAGE(kernels << " kernels that put tiles elsewhere");
   CHECK(kernels >= 3);
 }
 
 /// An operator at the sizes that models have, for sequences with whole and partial chunks of 64 rows.
 int check_operator(const std::string& op, std::int64_t K, std::int64_t V, ElementType io, bool ragged,
-                   const std::vector<std::string>& tensors, std::size_t shared_limit = 0,
+                   const std::vector<std::string>& tensors, Shortage shortage = {},
                    const std::string& target = "sm_80") {
   Specialisation s;
   s.op = op;
@@ -52,7 +53,7 @@ int check_operator(const std::string& op, std::int64_t K, std::int64_t V, Elemen
   CAPTURE(V);
   BatchShape shape{.lengths = {100, 1}, .coarse_heads = 1};
   if (ragged) shape.lengths = {0, 64, 1, 70};
-  return check_emulated(*module, Schedule::prepare, shape, 1, target, 2e-5, shared_limit);
+  return check_emulated(*module, Schedule::prepare, shape, 1, target, 2e-5, shortage);
 }
 
 const std::vector<std::string> delta{"q", "k", "v", "g", "beta", "o", "S.initial", "S.final"};
@@ -72,8 +73,8 @@ TEST_CASE("operators with chunks of 64 rows, float32") {
 }
 
 TEST_CASE("operators with chunks of 64 rows, AMD") {
-  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, true, delta, 0, "gfx1201") == 0);
-  CHECK(check_operator("gla", 64, 64, ElementType::f16, false, gated, 0, "gfx90a") == 0);
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, true, delta, {}, "gfx1201") == 0);
+  CHECK(check_operator("gla", 64, 64, ElementType::f16, false, gated, {}, "gfx90a") == 0);
 }
 
 TEST_CASE("random programs in float32, chunks and tokens") {
@@ -97,11 +98,55 @@ TEST_CASE("random programs, prepare, serial and finish kernels") {
 
 // Copies of operands, of both types and both ways round, of vectors and of what primitives work on.
 TEST_CASE("operators whose copies lie in arenas") {
-  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, false, delta, 20 << 10) == 2);
-  CHECK(check_operator("kda", 32, 48, ElementType::f32, true, delta, 24 << 10) == 2);
-  CHECK(check_operator("gla", 40, 64, ElementType::bf16, true, gated, 27 << 9) == 2);
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, false, delta, {20 << 10, 0}) == 2);
+  CHECK(check_operator("kda", 32, 48, ElementType::f32, true, delta, {24 << 10, 0}) == 2);
+  CHECK(check_operator("gla", 40, 64, ElementType::bf16, true, gated, {27 << 9, 0}) == 2);
 }
 TEST_CASE("random programs in arenas") {
-  each_in_arenas(Schedule::fused, 3 << 10, [](auto seed) { return random_wide_scan(seed, false, true); });
-  each_in_arenas(Schedule::prepare, 3 << 10, [](auto seed) { return random_wide_scan(seed, false, false); });
+  constexpr Shortage little{3 << 10, 0};
+  each_with_little(little, Schedule::fused, [](auto seed) { return random_wide_scan(seed, false, true); });
+  each_with_little(little, Schedule::prepare, [](auto seed) { return random_wide_scan(seed, false, false); });
+}
+
+// Registers, the 16 bits that they were cast from, and what scores read are put aside, vectors and carries among them.
+TEST_CASE("operators whose tiles wait in shared memory") {
+  CHECK(check_operator("gated_delta_rule", 64, 64, ElementType::bf16, false, delta, {0, 48}) == 2);
+  CHECK(check_operator("kda", 32, 48, ElementType::f32, true, delta, {0, 48}) >= 1);
+  CHECK(check_operator("gla", 40, 64, ElementType::bf16, true, gated, {0, 48}) == 2);
+}
+TEST_CASE("random programs whose tiles wait in shared memory") {
+  constexpr Shortage little{0, 24};
+  each_with_little(little, Schedule::fused, [](auto seed) { return random_wide_scan(seed, false, true); });
+  each_with_little(little, Schedule::prepare, [](auto seed) { return random_wide_scan(seed, false, false); });
+}
+
+TEST_CASE("chunks have as many rows as registers hold") {
+  auto chunk_of = [](const std::string& op, std::map<std::string, std::int64_t> extents,
+                     const std::vector<std::pair<std::string, int>>& tensors) {
+    Specialisation s;
+    s.op = op;
+    s.device = "cuda:sm_90";
+    s.extents = std::move(extents);
+    s.io = ElementType::bf16;
+    for (const auto& [name, unit] : tensors)
+      s.tensors.push_back({name, name == "g" || name.find('.') != std::string::npos ? ElementType::f32 : s.io, unit});
+    Artifact artifact;
+    CompileFailure failure;
+    REQUIRE_MESSAGE(compile(*find_operator(op), s, artifact, failure), failure.text);
+    CHECK(artifact.short_of_registers <= 0);
+    return artifact.chunk;
+  };
+  CHECK(chunk_of("gla", {{"K", 128}, {"V", 128}},
+                 {{"q", 3}, {"k", 3}, {"v", 3}, {"g", 3}, {"o", 3}, {"S.initial", 3}, {"S.final", 3}}) == 64);
+  CHECK(chunk_of("gsa", {{"K", 128}, {"V", 128}, {"M", 128}},
+                 {{"q", 3},
+                  {"k", 3},
+                  {"v", 3},
+                  {"s", 3},
+                  {"g", 3},
+                  {"o", 3},
+                  {"Hk.initial", 3},
+                  {"Hk.final", 3},
+                  {"Hv.initial", 3},
+                  {"Hv.final", 3}}) == 32);
 }

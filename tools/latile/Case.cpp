@@ -272,7 +272,7 @@ private:
     step.states = States::in_place;
     step.heads = many();
     if (info.has_prefill()) {
-      Case& on = add("steps after a prefill", {24, 40}, {{"12 + 8 tokens, batch 2", {{20, 20}}}});
+      Case& on = add("steps after a prefill", {24, 96}, {{"12 + 8 tokens, batch 2", {{20, 20}}}});
       on.mode = Mode::step;
       on.prefill = 12;
       on.heads = many();

@@ -1,0 +1,132 @@
+// Tiles that wait in shared memory while ops work that need the registers.
+#include "codegen/simt/Instructions.h"
+#include "codegen/simt/KernelEmitter.h"
+
+namespace latile::simt {
+
+/// Of values too small to be worth a way to shared memory and back.
+static constexpr double fewest = 4;
+
+/// Calls `f` with the block's ops that use the value, or one that reads its memory or registers.
+static void each_use(mlir::Value v, mlir::Block* block, llvm::function_ref<void(mlir::Operation*)> f) {
+  for (mlir::Operation* user : v.getUsers()) {
+    if (mlir::Operation* at = block->findAncestorOpInBlock(*user)) f(at);
+    if (is_alias(user)) each_use(user->getResult(0), block, f);
+  }
+}
+
+double KernelEmitter::registers_aside() {
+  double sum = 0;
+  for (auto& [v, registers] : aside_)
+    if (held_[v].forms.empty()) sum += registers;
+  return sum;
+}
+
+/// Whether a widened value is to be had from the 16 bits that it was cast from, which take half the memory and often
+/// are there already; `now`: the op that works next.
+bool KernelEmitter::keep_narrow(mlir::Value v, mlir::Operation* now) {
+  bool turned = false;
+  mlir::Value from = element_type(v)->isFloatTy() ? narrow_source(v, &turned) : mlir::Value();
+  if (!from || from.getParentBlock() != now->getBlock()) return false;
+  Held& source = held_[from];
+  if (source.copies.empty() && source.forms.empty()) return false;
+  mlir::Operation* last = last_use(from);
+  const bool dead = !last || last->isBeforeInBlock(now), made = source.copies.empty();
+  Copy c = made ? copy_by_rows(v) : source.copies.front();
+  if (!made && turned) c = c.flipped();
+  if (!failure_.empty()) return false;
+  held_[v].narrow = c;
+  held_[v].narrow->borrowed = !(made && dead);
+  if (made && dead) {
+    held_[from].copies.clear();
+    llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == from; });
+  }
+  return true;
+}
+
+/// Frees a region, unless a value that is aside still waits in these 16 bits: they are that one's from now on.
+void KernelEmitter::pass_on(const Region& region) {
+  for (auto& [v, registers] : aside_)
+    if (std::optional<Copy>& narrow = held_[v].narrow; narrow && narrow->region.begin == region.begin) {
+      narrow->borrowed = false;
+      return;
+    }
+  scratch_.release(region);
+}
+
+void KernelEmitter::release_copies(mlir::Value v) {
+  Held& held = held_[v];
+  aside_.erase(v);
+  if (const std::optional<Copy> narrow = std::exchange(held.narrow, {}); narrow && !narrow->borrowed)
+    pass_on(narrow->region);
+  for (const Copy& c : held.copies)
+    if (!c.borrowed) pass_on(c.region);
+  held.copies.clear();
+  llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == v; });
+}
+
+void KernelEmitter::put_aside(mlir::Operation* op) {
+  auto over = excess_.find(op_number_);
+  if (over == excess_.end()) return;
+  double wanted = over->second - registers_aside();
+  if (wanted <= 0) return;
+  // Registers belong to all the values that they stand for.
+  llvm::DenseMap<Ir, int> holders;
+  llvm::SetVector<mlir::Value> values;
+  for (Added a : added_) {
+    if (a.copy || !values.insert(a.value)) continue;
+    mlir::Operation* last = last_use(a.value);
+    if (a.value.getParentBlock() == op->getBlock() && (!last || last->isBeforeInBlock(op))) continue;
+    llvm::DenseSet<Ir> own;
+    for (const Registers& form : held_[a.value].forms)
+      for (Ir x : form.values)
+        if (!llvm::isa<llvm::Constant>(x) && own.insert(x).second) ++holders[x];
+  }
+  struct Candidate {
+    mlir::Value value;
+    double registers;
+    mlir::Operation* next;  ///< that uses it
+    bool free;              ///< nothing has to be stored
+    bool read;              ///< by the op itself, in shared memory
+    std::size_t order;
+  };
+  SmallVector<Candidate> candidates;
+  for (mlir::Value v : values) {
+    if (v.getParentBlock() != op->getBlock() || element_type(v)->isIntegerTy(1)) continue;
+    mlir::Operation* next = nullptr;
+    bool used = false;
+    each_use(v, op->getBlock(), [&](mlir::Operation* user) {
+      used |= user == op;
+      if (op->isBeforeInBlock(user) && (!next || user->isBeforeInBlock(next))) next = user;
+    });
+    const bool scores = used && mlir::isa<tile::DecayedScoresOp>(op);
+    if (!next || (used && !scores)) continue;
+    double registers = 0;
+    llvm::DenseSet<Ir> own;
+    for (const Registers& form : held_[v].forms)
+      for (Ir x : form.values)
+        if (own.insert(x).second && holders.lookup(x) == 1) registers += bytes_of(x->getType()) / 4.0;
+    mlir::Operation* made = v.getDefiningOp();
+    const bool free = !held_[v].copies.empty() || mlir::isa_and_nonnull<tile::BroadcastOp>(made);
+    if (registers >= fewest) candidates.push_back({v, registers, next, free || scores, scores, candidates.size()});
+  }
+  llvm::sort(candidates, [](const Candidate& a, const Candidate& b) {
+    if (a.free != b.free) return a.free;
+    if (a.next != b.next) return b.next->isBeforeInBlock(a.next);
+    return a.order < b.order;
+  });
+  for (const Candidate& c : candidates) {
+    if (wanted <= 0) return;
+    const bool alias = mlir::isa_and_nonnull<tile::BroadcastOp>(c.value.getDefiningOp());
+    if (held_[c.value].copies.empty() && !alias && !keep_narrow(c.value, op)) {
+      if (c.read) continue;
+      (void)copy(c.value);
+    }
+    held_[c.value].forms.clear();
+    llvm::erase_if(added_, [&](const Added& a) { return !a.copy && a.value == c.value; });
+    aside_[c.value] = c.registers;
+    wanted -= c.registers;
+  }
+}
+
+}  // namespace latile::simt
