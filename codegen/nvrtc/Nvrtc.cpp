@@ -1,9 +1,7 @@
 #include "codegen/nvrtc/Nvrtc.h"
-#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <mutex>
 
 namespace latile::nvrtc {
 
@@ -29,19 +27,6 @@ struct Library::Functions {
 };
 
 namespace {
-
-struct Chosen {
-  std::mutex mutex;
-  bool tried = false;
-  std::string file;  ///< empty: LATILE_NVRTC or the usual places
-  std::shared_ptr<const Library> library;
-  std::string why;
-};
-
-Chosen& chosen() {
-  static Chosen one;
-  return one;
-}
 
 /// The headers of the toolkit: beside the folder of the library, of which the last parts may be lib/x64 or the like.
 std::string headers_beside(const std::string& file) {
@@ -89,38 +74,18 @@ std::shared_ptr<const Library> Library::open(const std::string& file, std::strin
   return library;
 }
 
-std::shared_ptr<const Library> Library::get(std::string& why) {
-  Chosen& choice = chosen();
-  const std::lock_guard lock(choice.mutex);
-  if (!choice.tried) {
-    choice.tried = true;
-    const char* named = secure_getenv("LATILE_NVRTC");
-    std::vector<std::string> files;
-    if (!choice.file.empty())
-      files = {choice.file};
-    else if (named != nullptr && *named != 0)
-      files = {named};
-    else
-      files = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"};
-    for (const std::string& file : files) {
-      std::string reason;
-      choice.library = open(file, reason);
-      if (choice.library) break;
-      if (choice.why.empty()) choice.why = std::move(reason);
-    }
-    if (files.size() > 1 && !choice.library)
-      choice.why = "NVRTC was not found: no libnvrtc.so.13 or .12 where libraries are looked for, none in "
-                   "/usr/local/cuda/lib64; install it, or name its file in LATILE_NVRTC";
-  }
-  if (!choice.library) why = choice.why;
-  return choice.library;
+runtime::ChosenLibrary<Library>& Library::chosen() {
+  static runtime::ChosenLibrary<Library> one(
+      open, "LATILE_NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"});
+  return one;
 }
 
-void Library::use(const std::string& file) {
-  Chosen& choice = chosen();
-  const std::lock_guard lock(choice.mutex);
-  choice.tried = false, choice.file = file, choice.library = nullptr, choice.why.clear();
+std::shared_ptr<const Library> Library::get(std::string& why) {
+  return chosen().get(why, "NVRTC was not found: no libnvrtc.so.13 or .12 where libraries are looked for, none in "
+                           "/usr/local/cuda/lib64; install it, or name its file in LATILE_NVRTC");
 }
+
+void Library::use(const std::string& file) { chosen().use(file); }
 
 bool Library::compile(const Source& source, std::string& ptx, std::string& failure) const {
   const Functions& f = *functions;

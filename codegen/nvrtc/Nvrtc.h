@@ -2,6 +2,7 @@
 // the file that LATILE_NVRTC names, or else libnvrtc.so.13, .12 or libnvrtc.so where the loader or /usr/local/cuda has
 // it. It needs no GPU. From any thread.
 #pragma once
+#include "runtime/ChosenLibrary.h"
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ public:
 private:
   Library() = default;
   static std::shared_ptr<const Library> open(const std::string& file, std::string& why);
+  static runtime::ChosenLibrary<Library>& chosen();
   struct Functions;
   std::shared_ptr<const Functions> functions;
   std::string include;  ///< of the toolkit that it belongs to; empty: not found

@@ -12,11 +12,11 @@ extern "C" __global__ void gate_output(const latile::Arguments a) {
   const long long rows = a.sizes.T;
 #endif
   for (long long t = at.T * 16; t < at.T * 16 + 16 && t < rows; ++t) {
-    latile::io* o = a.o + at.B * a.strides.o[0] + t * a.strides.o[1] + at.HV * a.strides.o[2];
+    float* o = a.o + at.B * a.strides.o[0] + t * a.strides.o[1] + at.HV * a.strides.o[2];
     const latile::io* z = a.z + at.B * a.strides.z[0] + t * a.strides.z[1] + at.HV * a.strides.z[2];
     for (long long i = threadIdx.x; i < latile::V; i += blockDim.x) {
       const float x = z[i * a.strides.z[3]];
-      o[i * a.strides.o[3]] = float(o[i * a.strides.o[3]]) * (x / (1 + expf(-x)));
+      o[i * a.strides.o[3]] *= x / (1 + expf(-x));
     }
   }
 }
@@ -31,7 +31,7 @@ inline void gated_output(latile::Operator& op) {
   auto g = op.gate("g", {HV}).optional();
   auto z = op.sequence("z", {HV, V});
   auto scale = op.scalar("scale");
-  auto o = op.output("o", {HV, V});
+  auto o = op.output("o", {HV, V}, f32);  // the gate meets it before it is rounded
   auto S = op.carry("S", {HV, K, V});
 
   // What all kernels compute together.

@@ -1,25 +1,8 @@
 #include "runtime/cuda/Driver.h"
 #include "runtime/Failure.h"
-#include <cstdlib>
 #include <dlfcn.h>
-#include <mutex>
 
 namespace latile::runtime::cuda {
-namespace {
-
-struct Chosen {
-  std::mutex mutex;
-  bool tried = false;
-  std::shared_ptr<const Driver> driver;
-  std::string why;
-};
-
-Chosen& chosen() {
-  static Chosen one;
-  return one;
-}
-
-}  // namespace
 
 std::shared_ptr<const Driver> Driver::open(const std::string& file, std::string& why) {
   std::shared_ptr<Driver> driver(new Driver());
@@ -60,26 +43,16 @@ Driver::~Driver() {
   if (library != nullptr && devices == 0) dlclose(library);
 }
 
-std::shared_ptr<const Driver> Driver::get(std::string& why) {
-  Chosen& choice = chosen();
-  const std::lock_guard lock(choice.mutex);
-  if (!choice.tried) {
-    choice.tried = true;
-    const char* file = secure_getenv("LATILE_CUDA_DRIVER");
-    choice.driver = open(file != nullptr && *file != 0 ? file : "libcuda.so.1", choice.why);
-  }
-  why = choice.why;
-  return choice.driver;
+ChosenLibrary<Driver>& Driver::chosen() {
+  static ChosenLibrary<Driver> one(open, "LATILE_CUDA_DRIVER", {"libcuda.so.1"});
+  return one;
 }
 
+std::shared_ptr<const Driver> Driver::get(std::string& why) { return chosen().get(why); }
+
 std::shared_ptr<const Driver> Driver::use(const std::string& file, std::string& why) {
-  Chosen& choice = chosen();
-  const std::lock_guard lock(choice.mutex);
-  choice.tried = true;
-  choice.why.clear();
-  choice.driver = open(file, choice.why);
-  why = choice.why;
-  return choice.driver;
+  chosen().use(file);
+  return get(why);
 }
 
 std::string Driver::text(Result result) const {

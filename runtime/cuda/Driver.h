@@ -1,6 +1,7 @@
 // The CUDA driver, loaded at run time: the part of its interface that latile calls, declared here so that the build
 // needs no toolkit.
 #pragma once
+#include "runtime/ChosenLibrary.h"
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -121,6 +122,7 @@ public:
 private:
   Driver() = default;
   static std::shared_ptr<const Driver> open(const std::string& file, std::string& why);
+  static ChosenLibrary<Driver>& chosen();
   [[noreturn]] void refuse(Result result, const char* what) const;
   void* library = nullptr;
 };

@@ -85,7 +85,7 @@ test::FakeCuda& fake() {
   return *record;
 }
 
-/// A prefill of the example, bfloat16, ragged: plan, tensors, and the launch of its CUDA kernel.
+/// A prefill of the example, bfloat16 with a float32 output, ragged: plan, tensors, and the launch of its CUDA kernel.
 struct Gated {
   explicit Gated(const api::Context& context) : description("gated_output", "prefill") {
     const latile_dtype bf16 = LATILE_BF16, i32 = LATILE_I32, f32 = LATILE_F32;
@@ -94,7 +94,7 @@ struct Gated {
     for (const char* name : {"q", "k", "v"}) description.tensor(name, bf16);
     description.tensor("g", f32);
     description.tensor("z", bf16, {-1, -1, -1, 1});
-    description.tensor("o", bf16);
+    description.tensor("o", f32);
     description.tensor("cu_seqlens", i32).tensor("S.initial", f32).tensor("S.final", f32);
     description.device(LATILE_CUDA, 0);
     plan.emplace(context, description);
@@ -111,9 +111,9 @@ struct Gated {
   std::optional<api::Plan> plan;
   std::vector<std::byte> workspace;
   const std::vector<std::int64_t> dims{3, 6, 32, 48, 1, 100, 4}, strides{9999, 300, 50};
-  std::vector<std::int64_t> memory = std::vector<std::int64_t>(13 << 13);
+  std::vector<std::int64_t> memory = std::vector<std::int64_t>(14 << 13);
   std::vector<void*> data{&memory[0],       &memory[1 << 13], &memory[2 << 13],      &memory[3 << 13], &memory[4 << 13],
-                          &memory[6 << 13], &memory[7 << 13], &memory[7 << 13] + 64, &memory[10 << 13]};
+                          &memory[6 << 13], &memory[8 << 13], &memory[8 << 13] + 64, &memory[11 << 13]};
   int stream = 0;
 };
 
