@@ -65,67 +65,64 @@ void KernelEmitter::release_copies(mlir::Value v) {
   llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == v; });
 }
 
-void KernelEmitter::put_aside(mlir::Operation* op) {
-  auto over = excess_.find(op_number_);
-  if (over == excess_.end()) return;
-  double wanted = over->second - registers_aside();
-  if (wanted <= 0) return;
+/// What is held in registers, is not for `now` and wanted later, the cheapest and the longest waiting first.
+SmallVector<KernelEmitter::Waiting> KernelEmitter::waiting(mlir::Operation* now) {
   // Registers belong to all the values that they stand for.
   llvm::DenseMap<Ir, int> holders;
   llvm::SetVector<mlir::Value> values;
   for (Added a : added_) {
     if (a.copy || !values.insert(a.value)) continue;
     mlir::Operation* last = last_use(a.value);
-    if (a.value.getParentBlock() == op->getBlock() && (!last || last->isBeforeInBlock(op))) continue;
+    if (a.value.getParentBlock() == now->getBlock() && (!last || last->isBeforeInBlock(now))) continue;
     llvm::DenseSet<Ir> own;
     for (const Registers& form : held_[a.value].forms)
       for (Ir x : form.values)
         if (!llvm::isa<llvm::Constant>(x) && own.insert(x).second) ++holders[x];
   }
-  struct Candidate {
-    mlir::Value value;
-    double registers;
-    mlir::Operation* next;  ///< that uses it
-    bool free;              ///< nothing has to be stored
-    bool read;              ///< by the op itself, in shared memory
-    std::size_t order;
-  };
-  SmallVector<Candidate> candidates;
+  SmallVector<Waiting> out;
   for (mlir::Value v : values) {
-    if (v.getParentBlock() != op->getBlock() || element_type(v)->isIntegerTy(1)) continue;
-    mlir::Operation* next = nullptr;
+    if (v.getParentBlock() != now->getBlock() || element_type(v)->isIntegerTy(1)) continue;
+    Waiting w{v};
     bool used = false;
-    each_use(v, op->getBlock(), [&](mlir::Operation* user) {
-      used |= user == op;
-      if (op->isBeforeInBlock(user) && (!next || user->isBeforeInBlock(next))) next = user;
+    each_use(v, now->getBlock(), [&](mlir::Operation* user) {
+      used |= user == now;
+      if (now->isBeforeInBlock(user) && (!w.next || user->isBeforeInBlock(w.next))) w.next = user;
     });
-    const bool scores = used && mlir::isa<tile::DecayedScoresOp>(op);
-    if (!next || (used && !scores)) continue;
-    double registers = 0;
+    // Scores read their operands in shared memory.
+    w.read = used && mlir::isa<tile::DecayedScoresOp>(now);
+    if (!w.next || (used && !w.read)) continue;
     llvm::DenseSet<Ir> own;
     for (const Registers& form : held_[v].forms)
       for (Ir x : form.values)
-        if (own.insert(x).second && holders.lookup(x) == 1) registers += bytes_of(x->getType()) / 4.0;
-    mlir::Operation* made = v.getDefiningOp();
-    const bool free = !held_[v].copies.empty() || mlir::isa_and_nonnull<tile::BroadcastOp>(made);
-    if (registers >= fewest) candidates.push_back({v, registers, next, free || scores, scores, candidates.size()});
+        if (own.insert(x).second && holders.lookup(x) == 1) w.registers += bytes_of(x->getType()) / 4.0;
+    w.derived = mlir::isa_and_nonnull<tile::BroadcastOp>(v.getDefiningOp());
+    w.free = w.derived || w.read || !held_[v].copies.empty();
+    w.order = out.size();
+    if (w.registers >= fewest) out.push_back(w);
   }
-  llvm::sort(candidates, [](const Candidate& a, const Candidate& b) {
+  llvm::sort(out, [](const Waiting& a, const Waiting& b) {
     if (a.free != b.free) return a.free;
     if (a.next != b.next) return b.next->isBeforeInBlock(a.next);
     return a.order < b.order;
   });
-  for (const Candidate& c : candidates) {
+  return out;
+}
+
+void KernelEmitter::put_aside(mlir::Operation* now) {
+  auto over = excess_.find(op_number_);
+  if (over == excess_.end()) return;
+  double wanted = over->second - registers_aside();
+  if (wanted <= 0) return;
+  for (const Waiting& w : waiting(now)) {
     if (wanted <= 0) return;
-    const bool alias = mlir::isa_and_nonnull<tile::BroadcastOp>(c.value.getDefiningOp());
-    if (held_[c.value].copies.empty() && !alias && !keep_narrow(c.value, op)) {
-      if (c.read) continue;
-      (void)copy(c.value);
+    if (held_[w.value].copies.empty() && !w.derived && !keep_narrow(w.value, now)) {
+      if (w.read) continue;
+      (void)copy(w.value);
     }
-    held_[c.value].forms.clear();
-    llvm::erase_if(added_, [&](const Added& a) { return !a.copy && a.value == c.value; });
-    aside_[c.value] = c.registers;
-    wanted -= c.registers;
+    held_[w.value].forms.clear();
+    llvm::erase_if(added_, [&](const Added& a) { return !a.copy && a.value == w.value; });
+    aside_[w.value] = w.registers;
+    wanted -= w.registers;
   }
 }
 

@@ -142,7 +142,17 @@ private:
   void in_scope(llvm::function_ref<void()>);
 
   // Aside.cpp: tiles that leave the registers to heavier ops
-  void put_aside(mlir::Operation*);
+  struct Waiting {
+    mlir::Value value;
+    double registers = 0;
+    mlir::Operation* next = nullptr;  ///< that uses it
+    bool free = false;                ///< nothing has to be stored
+    bool read = false;                ///< by the op at work, in shared memory
+    bool derived = false;             ///< from another value, at no cost
+    std::size_t order = 0;
+  };
+  SmallVector<Waiting> waiting(mlir::Operation* now);
+  void put_aside(mlir::Operation* now);
   double registers_aside();
   bool keep_narrow(mlir::Value, mlir::Operation* now);
   void pass_on(const Region&);

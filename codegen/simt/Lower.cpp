@@ -33,10 +33,6 @@ struct Code {
   llvm::DICompileUnit* unit;
 };
 
-}  // namespace
-
-namespace {
-
 /// A kernel as it came out, with what its emitter says of it.
 struct Emitted {
   llvm::Function* function = nullptr;

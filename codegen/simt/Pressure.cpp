@@ -8,6 +8,7 @@
 
 namespace latile::simt {
 
+/// Predicates have registers of their own.
 static double registers_of(const llvm::Type* type) {
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
     return vector->getNumElements() * registers_of(vector->getElementType());
@@ -21,6 +22,7 @@ static double registers_of(const llvm::Type* type) {
   return static_cast<double>(type->getPrimitiveSizeInBits().getFixedValue()) / 32;
 }
 
+/// By the line of the instructions, the most registers that are live at one of them.
 static std::map<unsigned, double> live_registers(const llvm::Function& f) {
   llvm::DenseMap<const llvm::Value*, unsigned> numbers;
   std::vector<double> sizes;
@@ -46,20 +48,19 @@ static std::map<unsigned, double> live_registers(const llvm::Function& f) {
     }
     return live;
   };
-  auto walk = [&](const llvm::BasicBlock& block, llvm::BitVector& live, auto&& at) {
-    for (const llvm::Instruction& i : llvm::reverse(block)) {
-      at(i, live);
-      if (auto own = numbers.find(&i); own != numbers.end()) live.reset(own->second);
-      if (llvm::isa<llvm::PHINode>(i)) continue;
-      for (const llvm::Value* operand : i.operand_values())
-        if (auto used = numbers.find(operand); used != numbers.end()) live.set(used->second);
-    }
+  /// From behind an instruction to before it.
+  auto step = [&](const llvm::Instruction& i, auto&& begins, auto&& is_used) {
+    if (auto own = numbers.find(&i); own != numbers.end()) begins(own->second);
+    if (llvm::isa<llvm::PHINode>(i)) return;
+    for (const llvm::Value* operand : i.operand_values())
+      if (auto used = numbers.find(operand); used != numbers.end()) is_used(used->second);
   };
   for (bool changed = true; changed;) {
     changed = false;
     for (const llvm::BasicBlock* block : llvm::post_order(&f)) {
       llvm::BitVector live = live_out(*block);
-      walk(*block, live, [](const llvm::Instruction&, const llvm::BitVector&) {});
+      for (const llvm::Instruction& i : llvm::reverse(*block))
+        step(i, [&](unsigned k) { live.reset(k); }, [&](unsigned k) { live.set(k); });
       if (live == live_in[block]) continue;
       live_in[block] = live;
       changed = true;
@@ -70,21 +71,17 @@ static std::map<unsigned, double> live_registers(const llvm::Function& f) {
     llvm::BitVector live = live_out(block);
     double sum = 0;
     for (unsigned k : live.set_bits()) sum += sizes[k];
+    auto change = [&](unsigned k, bool to) {
+      if (live.test(k) == to) return;
+      live[k] = to;
+      sum += to ? sizes[k] : -sizes[k];
+    };
     for (const llvm::Instruction& i : llvm::reverse(block)) {
       if (const llvm::DebugLoc& where = i.getDebugLoc()) {
         double& here = most[where.getLine()];
         here = std::max(here, sum);
       }
-      if (auto own = numbers.find(&i); own != numbers.end() && live.test(own->second)) {
-        live.reset(own->second);
-        sum -= sizes[own->second];
-      }
-      if (llvm::isa<llvm::PHINode>(i)) continue;
-      for (const llvm::Value* operand : i.operand_values())
-        if (auto used = numbers.find(operand); used != numbers.end() && !live.test(used->second)) {
-          live.set(used->second);
-          sum += sizes[used->second];
-        }
+      step(i, [&](unsigned k) { change(k, false); }, [&](unsigned k) { change(k, true); });
     }
   }
   return most;

@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -242,7 +243,7 @@ bool slice_columns(KernelOp kernel, std::int64_t slices, std::int64_t granule) {
   builder.setInsertionPointToStart(&body);
   Value width = arith::ConstantIndexOp::create(builder, kernel.getLoc(), extent);
   Value first = arith::MulIOp::create(builder, kernel.getLoc(), slice, width);
-  llvm::DenseMap<Value, Value> columns;
+  llvm::MapVector<Value, Value> columns;
   auto columns_of = [&](Value view) {
     Value& made = columns[view];
     if (made) return made;
