@@ -35,6 +35,7 @@ static Target nvidia(std::string name, std::size_t shared) {
   Target t;
   t.name = std::move(name);
   t.family = simt::Family::nvptx;
+  t.registers = 65536;
   t.shared_limit = shared;
   t.products = {{Operand::f16, mma_m16n8k16(Operand::f16), {}, 1},
                 {Operand::bf16, mma_m16n8k16(Operand::bf16), {}, 1},

@@ -106,7 +106,8 @@ std::map<unsigned, double> Pressure::above(double limit) const {
 }
 
 RegisterBudget register_budget(tile::KernelOp kernel, int threads, int blocks, const Target& target) {
-  int given = std::min(target.registers / (threads * std::max(blocks, 1)) / 8 * 8, target.most_registers);
+  int given = target.most_registers;
+  if (target.registers != 0) given = std::min(given, target.registers / (threads * std::max(blocks, 1)) / 8 * 8);
   // An assembler moves what the turns of an inner loop share in front of it, where it is live throughout.
   bool solves = false;
   kernel.walk([&](tile::SolveOp) { solves = true; });
@@ -121,6 +122,7 @@ bool fit_together(int blocks, std::size_t shared_bytes, const Target& target) {
 }
 
 int blocks_wanted(tile::KernelOp kernel, int threads, std::size_t shared_bytes, double live, const Target& target) {
+  if (target.registers == 0) return 0;
   bool scores = false, systems = false, carries = false;
   kernel.walk([&](mlir::Operation* op) {
     auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);

@@ -15,7 +15,7 @@ struct Target {
   int lanes = 32;            ///< lanes of a warp (wavefront, subgroup), a power of two up to 64
   int most_threads = 1024;   ///< of a block
   int most_registers = 255;  ///< 32-bit registers of a thread
-  int registers = 65536;     ///< of a multiprocessor
+  int registers = 0;         ///< of a multiprocessor, where blocks can be made to share them; 0: they cannot
   /// Registers that a kernel with decayed scores can be held to, for blocks side by side, without spills as its
   /// assembler was seen to make code; 0: none known.
   int registers_of_scores = 0;
