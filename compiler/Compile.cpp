@@ -232,7 +232,8 @@ double arena_traffic(const Artifact& artifact) {
 }
 
 /// Records and lowers for a device, with the largest tiles whose kernels fit in shared memory and in registers; where
-/// none do, in shared memory alone; else with arenas and the tiles that use them least.
+/// none do, the tiles that fit in shared memory and lack the fewest registers; else with arenas and the tiles that use
+/// them least.
 bool lower_to_device(const OperatorRow& row, const Specialisation& s, DeviceCode& code, Artifact& artifact,
                      CompileFailure& failure) {
   if (!find_device(s.device, code.device, failure)) return false;

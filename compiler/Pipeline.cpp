@@ -65,7 +65,7 @@ mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view targ
                                     const PipelineOptions& options) {
   mlir::Builder builder(module.getContext());
   module->setAttr("tile.target", builder.getStringAttr(target));
-  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(sizes.most));
+  module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(sizes.columns));
   module->setAttr("tile.slice_granule", builder.getI64IntegerAttr(sizes.granule));
   module->setAttr("tile.least_threads", builder.getI64IntegerAttr(sizes.threads));
   return run(module,

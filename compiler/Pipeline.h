@@ -36,7 +36,7 @@ mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {}
 
 /// The columns of a state that one block works on, and its threads.
 struct BlockSizes {
-  std::int64_t most = 64;     ///< columns, a multiple of 16
+  std::int64_t columns = 64;  ///< a multiple of 16
   std::int64_t granule = 16;  ///< what their number is a multiple of
   int threads = 0;            ///< at least so many
 };

@@ -7,14 +7,6 @@ namespace latile::simt {
 /// Of values too small to be worth a way to shared memory and back.
 static constexpr double fewest = 4;
 
-/// Calls `f` with the block's ops that use the value, or one that reads its memory or registers.
-static void each_use(mlir::Value v, mlir::Block* block, llvm::function_ref<void(mlir::Operation*)> f) {
-  for (mlir::Operation* user : v.getUsers()) {
-    if (mlir::Operation* at = block->findAncestorOpInBlock(*user)) f(at);
-    if (is_alias(user)) each_use(user->getResult(0), block, f);
-  }
-}
-
 double KernelEmitter::registers_aside() {
   double sum = 0;
   for (auto& [v, registers] : aside_)
@@ -37,10 +29,7 @@ bool KernelEmitter::keep_narrow(mlir::Value v, mlir::Operation* now) {
   if (!failure_.empty()) return false;
   held_[v].narrow = c;
   held_[v].narrow->borrowed = !(made && dead);
-  if (made && dead) {
-    held_[from].copies.clear();
-    llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == from; });
-  }
+  if (made && dead) forget(from, /*copies=*/true);
   return true;
 }
 
@@ -61,8 +50,15 @@ void KernelEmitter::release_copies(mlir::Value v) {
     pass_on(narrow->region);
   for (const Copy& c : held.copies)
     if (!c.borrowed) pass_on(c.region);
-  held.copies.clear();
-  llvm::erase_if(added_, [&](const Added& a) { return a.copy && a.value == v; });
+  forget(v, /*copies=*/true);
+}
+
+void KernelEmitter::forget(mlir::Value v, bool copies) {
+  if (copies)
+    held_[v].copies.clear();
+  else
+    held_[v].forms.clear();
+  llvm::erase_if(added_, [&](const Added& a) { return a.copy == copies && a.value == v; });
 }
 
 /// What is held in registers, is not for `now` and wanted later, the cheapest and the longest waiting first.
@@ -119,8 +115,7 @@ void KernelEmitter::put_aside(mlir::Operation* now) {
       if (w.read) continue;
       (void)copy(w.value);
     }
-    held_[w.value].forms.clear();
-    llvm::erase_if(added_, [&](const Added& a) { return !a.copy && a.value == w.value; });
+    forget(w.value, /*copies=*/false);
     aside_[w.value] = w.registers;
     wanted -= w.registers;
   }

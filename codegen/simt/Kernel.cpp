@@ -222,18 +222,18 @@ bool is_row_above(mlir::Operation* op) {
   return mlir::isa<PrevOp>(op) && llvm::any_of(op->getUsers(), reads_row_above);
 }
 
-mlir::Operation* last_use(mlir::Value v) {
-  mlir::Block* block = v.getParentBlock();
-  mlir::Operation* last = nullptr;
+void each_use(mlir::Value v, mlir::Block* block, llvm::function_ref<void(mlir::Operation*)> f) {
   for (mlir::Operation* user : v.getUsers()) {
-    mlir::Operation* at = block->findAncestorOpInBlock(*user);
-    if (!last || last->isBeforeInBlock(at)) last = at;
-    if (!is_alias(user)) continue;
-    mlir::Operation* later = last_use(user->getResult(0));
-    if (!later) continue;
-    at = block->findAncestorOpInBlock(*later);
-    if (last->isBeforeInBlock(at)) last = at;
+    if (mlir::Operation* at = block->findAncestorOpInBlock(*user)) f(at);
+    if (is_alias(user)) each_use(user->getResult(0), block, f);
   }
+}
+
+mlir::Operation* last_use(mlir::Value v) {
+  mlir::Operation* last = nullptr;
+  each_use(v, v.getParentBlock(), [&](mlir::Operation* at) {
+    if (!last || last->isBeforeInBlock(at)) last = at;
+  });
   return last;
 }
 

@@ -54,6 +54,9 @@ bool is_row_above(mlir::Operation*);
 /// A value that stands for its operand's memory in another shape, or reads it where it is used itself.
 bool is_alias(mlir::Operation*);
 
+/// Calls `f` with the block's ops that use the value, or one that reads its memory or registers.
+void each_use(mlir::Value, mlir::Block*, llvm::function_ref<void(mlir::Operation*)> f);
+
 /// The last op of the value's block in which it, or a value that reads its memory, is used.
 mlir::Operation* last_use(mlir::Value);
 
@@ -157,6 +160,7 @@ private:
   bool keep_narrow(mlir::Value, mlir::Operation* now);
   void pass_on(const Region&);
   void release_copies(mlir::Value);
+  void forget(mlir::Value, bool copies);
 
   // Positions.cpp: integers, chunks of the whole batch
   bool emit_index(mlir::Operation*);

@@ -262,7 +262,7 @@ void KernelEmitter::emit_load(mlir::Operation* op) {
   if (auto it = ahead_.find(op); it != ahead_.end()) return define(v, it->second);
   if (auto it = waiting_.find(op); it != waiting_.end()) return define(v, layout_of(v), it->second);
   Memory m = memory_of(op);
-  // Where registers are short, a copy passes none.
+  // Where a loop is short of registers, a copy passes none; its addresses took more of them elsewhere.
   if (!excess_.empty() && target_.has_async_copy && mlir::isa<mlir::scf::ForOp>(op->getParentOp()) &&
       comes_in_pieces(op)) {
     Copy c = reserve(extents(v)[0], extents(v)[1], element_type(v));

@@ -1,7 +1,5 @@
 #include "codegen/simt/SharedStates.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -9,29 +7,22 @@ namespace latile::simt {
 
 using namespace tile;
 
-static constexpr llvm::StringLiteral mark = "store";
-
-void number_stores(KernelOp kernel) {
-  std::int64_t number = 0;
-  kernel.walk([&](StoreOp store) { store->setAttr(mark, Builder(store.getContext()).getI64IntegerAttr(number++)); });
+/// The name of the tensor that a store writes.
+static Attribute tensor_of(KernelOp kernel, StoreOp store) {
+  return kernel.getArgNames()[cast<BlockArgument>(store.getView()).getArgNumber() - kernel.getGrid().size()];
 }
 
-/// The marks of the stores that only the first slice makes; those stores are erased.
+/// The tensors that only the first slice stores; those stores are erased.
 static llvm::DenseSet<Attribute> take_shared_stores(KernelOp kernel) {
   llvm::DenseSet<Attribute> taken;
-  SmallVector<Operation*> gone;
-  kernel.walk([&](scf::IfOp branch) {
-    for (StoreOp store : branch.thenBlock()->getOps<StoreOp>()) {
-      taken.insert(store->getAttr(mark));
-      gone.push_back(store);
-    }
-  });
-  for (Operation* op : gone) {
-    auto branch = cast<scf::IfOp>(op->getParentOp());
-    op->erase();
+  SmallVector<StoreOp> gone;
+  kernel.walk([&](scf::IfOp branch) { llvm::append_range(gone, branch.thenBlock()->getOps<StoreOp>()); });
+  for (StoreOp store : gone) {
+    taken.insert(tensor_of(kernel, store));
+    auto branch = cast<scf::IfOp>(store->getParentOp());
+    store->erase();
     if (branch.thenBlock()->without_terminator().empty()) branch.erase();
   }
-  kernel.walk([](StoreOp store) { store->removeAttr(mark); });
   return taken;
 }
 
@@ -132,13 +123,12 @@ void store_shared_states(KernelOp sliced, KernelOp twin, KernelOp whole) {
   if (shared.empty()) return whole.erase();
   SmallVector<Operation*> others;
   whole.walk([&](Operation* op) {
-    if (isa<StoreRowsOp>(op) || (isa<StoreOp>(op) && !shared.contains(op->getAttr(mark)))) others.push_back(op);
+    auto store = dyn_cast<StoreOp>(op);
+    if (isa<StoreRowsOp>(op) || (store && !shared.contains(tensor_of(whole, store)))) others.push_back(op);
   });
   for (Operation* op : others) op->erase();
-  for (KernelOp kernel : {sliced, twin})
+  for (KernelOp kernel : {sliced, twin, whole})
     if (kernel) erase_unneeded(kernel);
-  whole.walk([](StoreOp store) { store->removeAttr(mark); });
-  erase_unneeded(whole);
   whole.setSymName((sliced.getSymName() + "_states").str());
   sliced->getParentOp()->walk([&](LaunchOp launch) {
     if (launch.getKernel() != sliced.getSymName()) return;

@@ -10,7 +10,4 @@ namespace latile::simt {
 /// `whole` where there are none.
 void store_shared_states(tile::KernelOp sliced, tile::KernelOp twin, tile::KernelOp whole);
 
-/// Marks the stores of a kernel, so that copies know theirs; store_shared_states takes the marks away.
-void number_stores(tile::KernelOp);
-
 }  // namespace latile::simt

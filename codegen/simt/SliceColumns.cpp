@@ -326,7 +326,6 @@ LogicalResult slice_columns(ModuleOp module) {
     const bool twice = most >= 64 && sliceable_columns(kernel) > most;
     OpBuilder builder(kernel->getContext());
     builder.setInsertionPointAfter(kernel);
-    number_stores(kernel);
     auto whole = cast<KernelOp>(builder.clone(*kernel));
     auto narrow = twice ? cast<KernelOp>(builder.clone(*kernel)) : KernelOp();
     slice(kernel, most, granule);

@@ -23,7 +23,6 @@ int slice_all(mlir::ModuleOp module) {
   for (tile::KernelOp kernel : llvm::to_vector(module.getOps<tile::KernelOp>())) {
     mlir::OpBuilder builder(kernel->getContext());
     builder.setInsertionPointAfter(kernel);
-    simt::number_stores(kernel);
     auto whole = mlir::cast<tile::KernelOp>(builder.clone(*kernel));
     for (std::int64_t slices : {2, 3, 5}) {
       if (!simt::slice_columns(kernel, slices, 1)) continue;
