@@ -251,6 +251,8 @@ bool lower_to_device(const OperatorRow& row, const Specialisation& s, DeviceCode
       // A thread's part of a tile is smaller among more of them.
       for (const int threads : {0, wide_block}) {
         tiles.sizes.threads = threads;
+        // A loop over tokens that walks a state moves all of it for each of them: only where no slice of it fits.
+        if (s.mode == Mode::recurrent) tiles.sizes.most_elements = BlockSizes().most_elements * tiles.sizes.columns / 16;
         if (!lower_with(row, s, tiles, code, artifact, fits, failure)) return false;
         const double cost = arena ? arena_traffic(artifact) : artifact.short_of_registers;
         if (fits && !arena && cost <= 0) return true;

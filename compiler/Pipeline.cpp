@@ -5,6 +5,7 @@
 #include "codegen/simt/ScoresFirst.h"
 #include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
+#include "codegen/simt/WalkStates.h"
 #include "compiler/passes/Canonicalize.h"
 #include "compiler/passes/Cut.h"
 #include "compiler/passes/ReassociateDots.h"
@@ -24,6 +25,7 @@ const std::vector<PassEntry>& passes() {
        [](mlir::ModuleOp module) { return cut(module, {.finish = true}); }},
       {"scan-to-kernels", "each scan becomes one fused kernel", scan_to_kernels},
       {"slice-columns", "columns of a state are shared out among blocks of a GPU", simt::slice_columns},
+      {"walk-states", "states larger than the registers stay in memory, walked in blocks of rows", simt::walk_states},
       {"orient", "products one way round or the other, so that accumulators are operands where they are", simt::orient},
       {"sink-transposes", "casts before transposes, so that one tile in shared memory serves both",
        simt::sink_transposes},
@@ -67,10 +69,12 @@ mlir::LogicalResult prepare_for_gpu(mlir::ModuleOp module, std::string_view targ
   module->setAttr("tile.target", builder.getStringAttr(target));
   module->setAttr("tile.slice_columns", builder.getI64IntegerAttr(sizes.columns));
   module->setAttr("tile.slice_granule", builder.getI64IntegerAttr(sizes.granule));
+  module->setAttr("tile.walk_elements", builder.getI64IntegerAttr(sizes.most_elements));
   module->setAttr("tile.least_threads", builder.getI64IntegerAttr(sizes.threads));
   return run(module,
-             {"slice-columns", "sink-transposes", "tile-canonicalize", "orient", "sink-transposes", "tile-canonicalize",
-              "move-scales", "scores-first", "tile-canonicalize", "assign-layouts", "verify-layouts"},
+             {"slice-columns", "walk-states", "sink-transposes", "tile-canonicalize", "orient", "sink-transposes",
+              "tile-canonicalize", "move-scales", "scores-first", "tile-canonicalize", "assign-layouts",
+              "verify-layouts"},
              options);
 }
 

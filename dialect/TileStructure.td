@@ -235,6 +235,30 @@ def Tile_ColumnsOp : Tile_Op<"columns", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_RowBlockOp : Tile_Op<"row_block", [Pure]> {
+  let summary = "rows `at` and following of the tiles of a view, as a view of its own";
+  let description = [{
+    As many rows as the result's last extent but one. Memory is that of the view.
+
+    Example: `%b = tile.row_block %S at %i : <?x?x3072x64xf32> -> <?x?x128x64xf32>`.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Index:$at);
+  let results = (outs Tile_ViewType:$block);
+  let assemblyFormat = "$view `at` $at attr-dict `:` type($view) `->` type($block)";
+  let hasVerifier = 1;
+}
+def Tile_ScratchOp : Tile_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "memory of one program of the grid, for one tile";
+  let description = [{
+    The view has the tile's extents alone and is dense. Contents are undefined until stored; nobody else sees them.
+
+    Example: `%m = tile.scratch : <3072x64xf32, unit 1>`.
+  }];
+  let results = (outs Tile_ViewType:$view);
+  let assemblyFormat = "attr-dict `:` type($view)";
+  let hasVerifier = 1;
+}
+
 def Tile_LoadRowsOp : Tile_Op<"load_rows", [MemoryEffects<[MemRead]>]> {
   let summary = "reads the rows of a chunk from a sequence tensor";
   let description = [{
@@ -277,6 +301,18 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Variadic<Index>:$indices);
   let assemblyFormat = "$tile `,` $view `[` $indices `]` attr-dict `:` type($tile) `,` type($view)";
+  let hasVerifier = 1;
+}
+def Tile_PickColumnsOp : Tile_Op<"pick_columns", [Pure]> {
+  let summary = "columns `at` and following of a tile";
+  let description = [{
+    As many as the result has; all of them exist.
+
+    Example: `%c = tile.pick_columns %x at %i : tensor<64x24xf32> -> tensor<64x1xf32>`.
+  }];
+  let arguments = (ins Tile_AnyTile:$x, Index:$at);
+  let results = (outs Tile_AnyTile:$tile);
+  let assemblyFormat = "$x `at` $at attr-dict `:` type($x) `->` type($tile)";
   let hasVerifier = 1;
 }
 def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {

@@ -265,6 +265,28 @@ LogicalResult ColumnsOp::verify() {
   if (!fits) return emitOpError() << "takes columns of " << from << ", which " << to << " is not";
   return success();
 }
+LogicalResult RowBlockOp::verify() {
+  auto from = getView().getType(), to = getBlock().getType();
+  bool fits = from.getRank() == to.getRank() && from.getElementType() == to.getElementType() &&
+              from.getUnit() == to.getUnit() && from.getInner().size() == 2 && to.getInner().size() == 2 &&
+              to.getInner()[0] <= from.getInner()[0];
+  for (int64_t axis = 0; fits && axis < from.getRank(); ++axis)
+    fits = axis == from.getRank() - 2 || to.getShape()[axis] == from.getShape()[axis];
+  if (!fits) return emitOpError() << "takes rows of " << from << ", which " << to << " is not";
+  return success();
+}
+LogicalResult ScratchOp::verify() {
+  auto view = getView().getType();
+  if (view.getDynamicRank() == 0 && view.getRank() > 0 && view.getUnit() == view.getRank() - 1) return success();
+  return emitOpError() << "holds one tile, in rows without gaps, not " << view;
+}
+LogicalResult PickColumnsOp::verify() {
+  auto from = getX().getType(), to = getTile().getType();
+  if (from.getElementType() == to.getElementType() && from.getDimSize(0) == to.getDimSize(0) &&
+      to.getDimSize(1) <= from.getDimSize(1))
+    return success();
+  return emitOpError() << "takes columns of " << from << ", which " << to << " is not";
+}
 LogicalResult SlotOp::verify() {
   auto view = getView().getType();
   int64_t rank = getM() ? 2 : 1;

@@ -6,7 +6,8 @@ namespace latile::simt {
 using namespace tile;
 
 bool KernelEmitter::emit_gather(mlir::Operation* op) {
-  if (!mlir::isa<RowOp, PrevOp, PlaceRowOp, RepeatRowsOp, SumRowsOp, LookupOp, KronRowsOp, ContractKronOp>(op))
+  if (!mlir::isa<RowOp, PrevOp, PlaceRowOp, RepeatRowsOp, SumRowsOp, LookupOp, KronRowsOp, ContractKronOp,
+                 PickColumnsOp>(op))
     return false;
   mlir::Value v = op->getResult(0), x = op->getOperand(0);
   Layout layout = layout_of(v);
@@ -99,6 +100,10 @@ bool KernelEmitter::emit_gather(mlir::Operation* op) {
                            return {b_.CreateFAdd(sum[0], b_.CreateSelect(same, element(c, here.row, j), t_.f32(0)))};
                          })[0];
         });
+      })
+      .Case<PickColumnsOp>([&](PickColumnsOp p) {
+        Ir first = b_.CreateTrunc(indices_.lookup(p.getAt()), b_.getInt32Ty());
+        gather([&](const PlaceIr& here) { return element(c, here.row, b_.CreateAdd(first, here.column)); });
       })
       .Case<KronRowsOp>([&](KronRowsOp k) {
         std::int64_t width = columns / extents(x)[1];

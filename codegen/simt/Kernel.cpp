@@ -12,7 +12,8 @@ KernelEmitter::KernelEmitter(KernelOp kernel, llvm::Module& module, llvm::DIBuil
                              std::vector<bool> in_arena, std::map<unsigned, double> excess)
     : kernel_(kernel), module_(module), target_(target), choice_(target, threads), debug_(debug), unit_(unit),
       b_(module.getContext()), t_(b_, instructions, target.lanes, threads), scratch_(in_arena),
-      has_arena_(llvm::is_contained(in_arena, true)), excess_(std::move(excess)), room_(room) {
+      has_arena_(llvm::is_contained(in_arena, true) || !kernel.getBody().front().getOps<ScratchOp>().empty()),
+      excess_(std::move(excess)), room_(room) {
   facts_.threads = threads;
 }
 
@@ -303,6 +304,8 @@ void KernelEmitter::emit_operation(mlir::Operation* op) {
   if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op)) return emit_for(loop);
   if (auto branch = mlir::dyn_cast<mlir::scf::IfOp>(op)) return emit_if(branch);
   if (auto c = mlir::dyn_cast<ColumnsOp>(op)) return emit_columns(c);
+  if (auto r = mlir::dyn_cast<RowBlockOp>(op)) return emit_row_block(r);
+  if (auto s = mlir::dyn_cast<ScratchOp>(op)) return emit_scratch(s);
   if (emit_index(op)) return;
   if (mlir::isa<LoadOp, LoadRowsOp>(op)) return emit_load(op);
   if (mlir::isa<StoreOp, StoreRowsOp>(op)) return emit_store(op);
@@ -366,6 +369,10 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
           extents(right)[0] > 1 && extents(right)[1] > 1)
         (void)copy(right);
     });
+  // So is what a turn picks columns from.
+  body.walk([&](PickColumnsOp pick) {
+    if (!loop->isAncestor(pick.getX().getParentBlock()->getParentOp())) (void)copy(pick.getX());
+  });
   if (!failure_.empty()) return;
   Ir low = indices_.lookup(loop.getLowerBound()), high = indices_.lookup(loop.getUpperBound());
   std::int64_t stride = step->getSExtValue();

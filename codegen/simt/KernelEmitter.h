@@ -66,10 +66,9 @@ inline std::int64_t stage_bytes(const Copy& c) { return (c.rows * c.pitch + 127)
 class KernelEmitter {
 public:
   /// `room`: bytes of shared memory for stages. Tiles that a loop reads come while the turn before works, in twice
-  /// their memory, as far as there is room. `in_arena`: the copies that lie in global memory (Scratch::fit); there is
-  /// one, and blocks take several items each.
-  /// `excess`: by the number of an op, the registers above the limit there; tiles that wait for a later op while it
-  /// works do so in shared memory.
+  /// their memory, as far as there is room. `in_arena`: the copies that lie in global memory (Scratch::fit). Where
+  /// there are such, or a tile.scratch, blocks take several items each. `excess`: by the number of an op, the registers
+  /// above the limit there; tiles that wait for a later op while it works do so in shared memory.
   KernelEmitter(tile::KernelOp, llvm::Module&, llvm::DIBuilder&, llvm::DICompileUnit*, const Target&,
                 const Instructions&, int threads, std::size_t room, std::vector<bool> in_arena = {},
                 std::map<unsigned, double> excess = {});
@@ -220,6 +219,8 @@ private:
   SmallVector<Ir> load(const Memory&, const Layout&, std::int64_t rows, std::int64_t columns, int vector);
   void store(const Memory&, const Registers&, std::int64_t rows, std::int64_t columns, int vector);
   void emit_columns(tile::ColumnsOp);
+  void emit_row_block(tile::RowBlockOp);
+  void emit_scratch(tile::ScratchOp);
   void emit_load(mlir::Operation*);
   static bool is_by_rows(const Memory&);
   Registers load_registers(mlir::Operation*, const Memory&);

@@ -42,6 +42,38 @@ void KernelEmitter::emit_columns(ColumnsOp op) {
   views_[op.getColumns()] = view;
 }
 
+/// A view of its own that starts at a row of the inner tile.
+void KernelEmitter::emit_row_block(RowBlockOp op) {
+  View view = views_[op.getView()];
+  const std::size_t axis = view.strides.size() - 2;
+  // Rows are a multiple of 16 bytes apart where the view is aligned.
+  view.pointer =
+      t_.at(view.pointer, t_.mul(t_.mul(indices_.lookup(op.getAt()), view.strides[axis]), bytes_of(view.element)));
+  if (view.shape.getUnit() == static_cast<std::int64_t>(axis))
+    view.aligned = b_.CreateAnd(
+        view.aligned,
+        b_.CreateICmpEQ(b_.CreateAnd(t_.mul(indices_.lookup(op.getAt()), bytes_of(view.element)), t_.i64(15)),
+                        t_.i64(0)));
+  view.shape = op.getBlock().getType();
+  views_[op.getBlock()] = view;
+}
+
+/// A part of the block's arena.
+void KernelEmitter::emit_scratch(ScratchOp op) {
+  View view;
+  view.shape = op.getView().getType();
+  view.element = b_.getFloatTy();
+  std::int64_t elements = 1;
+  for (std::int64_t extent : llvm::reverse(view.shape.getShape())) {
+    view.strides.insert(view.strides.begin(), t_.i64(elements));
+    elements *= extent;
+  }
+  const Region region = scratch_.allocate_in_arena(elements * bytes_of(view.element));
+  view.pointer = t_.at(arena_, t_.i64(region.offset()));
+  view.aligned = b_.getInt1(view.shape.getShape().back() * bytes_of(view.element) % 16 == 0);
+  views_[op.getView()] = view;
+}
+
 KernelEmitter::Memory KernelEmitter::memory_of_rows(const View& view, Ir batch, const Rows& rows, Ir head,
                                                     std::int64_t rate) {
   Memory m;

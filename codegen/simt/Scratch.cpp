@@ -32,6 +32,12 @@ Region Scratch::allocate(std::int64_t bytes, bool movable) {
   return {region.begin + Region::arena_begin, region.end + Region::arena_begin};
 }
 
+Region Scratch::allocate_in_arena(std::int64_t bytes) {
+  const std::size_t number = allocations_.size();
+  const Region region = arena_.take((bytes + 127) / 128 * 128, number);
+  return {region.begin + Region::arena_begin, region.end + Region::arena_begin};
+}
+
 void Scratch::release(const Region& region) {
   const auto number = region.in_arena()
                           ? arena_.give({region.begin - Region::arena_begin, region.end - Region::arena_begin})

@@ -27,6 +27,8 @@ public:
 
   /// `movable`: whoever accesses the region may do so in global memory.
   Region allocate(std::int64_t bytes, bool movable = false);
+  /// In the arena, to the end.
+  Region allocate_in_arena(std::int64_t bytes);
   void release(const Region&);
   std::int64_t peak() const { return shared_.peak; }
   std::int64_t arena_peak() const { return arena_.peak; }

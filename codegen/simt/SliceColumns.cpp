@@ -1,10 +1,9 @@
 #include "codegen/simt/SliceColumns.h"
 #include "codegen/simt/SharedStates.h"
+#include "codegen/simt/Ties.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -14,171 +13,6 @@ using namespace tile;
 
 namespace {
 
-/// Axis 0 or 1 of a tile.
-using Extent = std::pair<Value, int>;
-
-RankedTensorType type_of(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
-
-std::int64_t size_of(Extent e) { return type_of(e.first).getDimSize(e.second); }
-
-/// The tile that an access reads or writes, and the view.
-struct Access {
-  Value tile, view;
-};
-std::optional<Access> access_of(Operation* op) {
-  return llvm::TypeSwitch<Operation*, std::optional<Access>>(op)
-      .Case<LoadOp, LoadRowsOp, StoreOp, StoreRowsOp>(
-          [](auto access) { return Access{access.getTile(), access.getView()}; })
-      .Default([](Operation*) { return std::nullopt; });
-}
-bool is_store(Operation* op) { return isa<StoreOp, StoreRowsOp>(op); }
-
-/// Which extents of tiles are one, and which of them some op looks at as a whole.
-class Ties {
-public:
-  explicit Ties(KernelOp kernel) : kernel_(kernel) {
-    kernel.walk([&](Operation* op) { visit(op); });
-  }
-
-  /// The members of the widest free set, or nothing.
-  std::vector<Extent> widest() {
-    llvm::DenseMap<int, std::vector<Extent>> sets;
-    llvm::DenseSet<int> stopped;
-    for (auto [i, e] : llvm::enumerate(extents_)) {
-      int leader = static_cast<int>(ties_.getOrInsertLeaderValue(static_cast<int>(i)));
-      sets[leader].push_back(e);
-      if (stopped_.contains(static_cast<int>(i))) stopped.insert(leader);
-    }
-    std::vector<Extent> best;
-    std::int64_t best_elements = 0;
-    for (std::size_t i = 0; i < extents_.size(); ++i) {  // in the order of the kernel, not of the map
-      int leader = static_cast<int>(ties_.getOrInsertLeaderValue(static_cast<int>(i)));
-      if (leader != static_cast<int>(i) || stopped.contains(leader) || size_of(extents_[i]) < 2) continue;
-      std::int64_t elements = 0;
-      for (Extent e : sets[leader]) elements += type_of(e.first).getNumElements();
-      if (elements > best_elements) best = sets[leader], best_elements = elements;
-    }
-    return best;
-  }
-
-private:
-  int number(Extent e) {
-    auto [at, added] = numbers_.try_emplace(e, static_cast<int>(extents_.size()));
-    if (added) {
-      extents_.push_back(e);
-      ties_.insert(at->second);
-    }
-    return at->second;
-  }
-  void stop(Value v, int axis) {
-    if (type_of(v)) stopped_.insert(number({v, axis}));
-  }
-  void stop(Value v) {
-    stop(v, 0);
-    stop(v, 1);
-  }
-  void tie(Value a, int i, Value b, int j) {
-    if (size_of({a, i}) == size_of({b, j}))
-      ties_.unionSets(number({a, i}), number({b, j}));
-    else if (size_of({a, i}) > 1 && size_of({b, j}) > 1) {  // shapes that no op has: no slicing rather than a wrong one
-      stop(a, i);
-      stop(b, j);
-    }
-  }
-  void tie(Value a, Value b) {
-    tie(a, 0, b, 0);
-    tie(a, 1, b, 1);
-  }
-  /// Rows are in some order that matters, columns stand side by side.
-  void by_columns(Operation* op) {
-    Value first = op->getResult(0);
-    for (Value v : op->getOperands()) {
-      if (!type_of(v)) continue;
-      stop(v, 0);
-      tie(v, 1, first, 1);
-    }
-    stop(first, 0);
-  }
-  void stop_all(Operation* op) {
-    for (Value v : op->getOperands()) stop(v);
-    for (Value v : op->getResults()) stop(v);
-    for (Region& region : op->getRegions())
-      for (Block& block : region)
-        for (Value v : block.getArguments()) stop(v);
-  }
-
-  void visit(Operation* op) {
-    if (auto access = access_of(op)) {
-      auto view = cast<ViewType>(access->view.getType());
-      stop(access->tile, 0);
-      if (view.getInner().empty()) stop(access->tile, 1);
-      number({access->tile, 1});
-      return;
-    }
-    llvm::TypeSwitch<Operation*>(op)
-        .Case<scf::ForOp>([&](scf::ForOp loop) {
-          for (auto [init, argument, yielded, result] :
-               llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(), loop.getResults())) {
-            if (!type_of(init)) continue;
-            tie(init, argument);
-            tie(init, yielded);
-            tie(init, result);
-          }
-        })
-        .Case<scf::IfOp>([&](scf::IfOp branch) {
-          for (auto [i, result] : llvm::enumerate(branch.getResults())) {
-            if (!type_of(result)) continue;
-            tie(result, branch.thenYield().getOperand(static_cast<unsigned>(i)));
-            tie(result, branch.elseYield().getOperand(static_cast<unsigned>(i)));
-          }
-        })
-        .Case<CustomOp>([&](CustomOp custom) { stop_all(custom); })
-        .Case<scf::YieldOp, KernelOp>([](auto) {})  // with the loop, the branch
-        .Case<arith::ConstantOp>([&](arith::ConstantOp constant) {
-          if (!isa<SplatElementsAttr>(constant.getValue())) stop_all(constant);
-        })
-        .Case<TransposeOp>([&](TransposeOp t) {
-          tie(t.getX(), 0, t.getTile(), 1);
-          tie(t.getX(), 1, t.getTile(), 0);
-        })
-        .Case<BroadcastOp, CastOp, ConvertLayoutOp>([&](auto o) { tie(o.getX(), o.getTile()); })
-        .Case<DotOp>([&](DotOp d) {
-          tie(d.getA(), 0, d.getTile(), 0);
-          tie(d.getB(), 1, d.getTile(), 1);
-          stop(d.getA(), 1);
-          stop(d.getB(), 0);
-        })
-        .Case<ReduceOp>([&](ReduceOp r) {
-          int axis = static_cast<int>(r.getAxis());
-          stop(r.getX(), axis);
-          tie(r.getX(), 1 - axis, r.getTile(), 1 - axis);
-        })
-        .Case<NeutralOp, RowOp, PlaceRowOp, PrevOp, RepeatRowsOp, SumRowsOp, CumsumOp, CummaxOp, LogcumsumexpOp,
-              AffineScanOp>([&](auto o) { by_columns(o); })
-        .Case<DecayedApplyOp>([&](DecayedApplyOp d) {
-          by_columns(d);
-          stop(d.getA());
-        })
-        .Case<SolveUnitLowerOp>([&](SolveUnitLowerOp s) {
-          stop(s.getA());
-          stop(s.getTile(), 0);
-          tie(s.getB(), s.getTile());
-        })
-        .Default([&](Operation* other) {
-          bool alike = other->hasTrait<OpTrait::Elementwise>() && other->getNumResults() == 1;
-          if (!alike) return stop_all(other);
-          for (Value v : other->getOperands())
-            if (type_of(v)) tie(v, other->getResult(0));
-        });
-  }
-
-  KernelOp kernel_;
-  llvm::DenseMap<Extent, int> numbers_;
-  std::vector<Extent> extents_;
-  llvm::EquivalenceClasses<int> ties_;
-  llvm::DenseSet<int> stopped_;
-};
-
 /// The set to slice, and its extent.
 struct Choice {
   std::vector<Extent> members;
@@ -187,7 +21,7 @@ struct Choice {
 
 std::optional<Choice> choose(KernelOp kernel) {
   if (kernel->hasAttr("slices")) return std::nullopt;
-  std::vector<Extent> members = Ties(kernel).widest();
+  std::vector<Extent> members = Ties(kernel, Ties::Parts::columns).widest();
   if (members.empty()) return std::nullopt;
   llvm::DenseSet<Extent> in(members.begin(), members.end());
   // A tensor that every slice reads must not be one that the first slice writes.
@@ -202,16 +36,6 @@ std::optional<Choice> choose(KernelOp kernel) {
   for (Value view : written) fits = fits && !read.contains(view);
   if (!fits) return std::nullopt;
   return Choice{members, size_of(members.front())};
-}
-
-void resize(Value v, int axis, std::int64_t extent) {
-  auto type = type_of(v);
-  SmallVector<std::int64_t> shape(type.getShape());
-  shape[static_cast<std::size_t>(axis)] = extent;
-  v.setType(RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
-  if (auto constant = v.getDefiningOp<arith::ConstantOp>())
-    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-      constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(v.getType())));
 }
 
 }  // namespace
@@ -297,7 +121,7 @@ static bool carries_a_tile(KernelOp kernel) {
   bool carries = false;
   kernel.walk([&](scf::ForOp loop) {
     for (Value v : loop.getInitArgs())
-      carries = carries || (type_of(v) && type_of(v).getDimSize(0) > 1 && type_of(v).getDimSize(1) > 1);
+      carries = carries || (tile_type(v) && tile_type(v).getDimSize(0) > 1 && tile_type(v).getDimSize(1) > 1);
   });
   return carries;
 }

@@ -26,7 +26,10 @@ static bool positions_of(mlir::Value v, mlir::scf::ForOp loop, llvm::SetVector<m
 }
 
 static mlir::Value whole_view(mlir::Value view) {
-  while (auto columns = view.getDefiningOp<ColumnsOp>()) view = columns.getView();
+  while (mlir::Operation* op = view.getDefiningOp()) {
+    if (!mlir::isa<ColumnsOp, RowBlockOp>(op)) break;
+    view = op->getOperand(0);
+  }
   return view;
 }
 

@@ -70,6 +70,7 @@ enum class Op : std::uint8_t {
   sum_rows,         // n rows
   kron_rows,        // x, and with n another y
   contract_kron,    // m, x
+  pick_columns,     // from column r0
   lookup,           // n: 1 transposed, 2 counting from in1
   from_integer,     // r0
   gradients_begin,  // in0: right side, out: x, then r, p, and r·r in in1, in2, in3
@@ -98,7 +99,7 @@ enum class Op : std::uint8_t {
   head,         // r0 of r1; n: ratio, m: 1 for tiled
   member,       // r0: number r1 of the heads of r2; n: ratio, m: 1 for tiled
   slot,         // r0 = memory[r1], or memory[r1, r2]
-  // Memory: `memory` is the kernel argument.
+  // Memory: `memory` is the kernel argument, or -2 - k for scratch k of the program.
   load,
   store,  // r: indices, n of them
   load_rows,
@@ -118,14 +119,22 @@ struct Instruction {
   Tile in[4];
   int r[6] = {-1, -1, -1, -1, -1, -1};
   int column = -1;  ///< register of a load's or store's first column; -1: 0
+  int row = -1;     ///< of its first row of the inner tile
   double value = 0;
   std::int64_t n = 0, m = 0;
   int place = 0;  ///< index into Code::places
 };
 
+/// Memory that each program has for itself.
+struct ScratchShape {
+  std::vector<std::int64_t> shape;
+  ElementType type = ElementType::f32;
+};
+
 struct Code {
-  std::vector<Instruction> once;    ///< constants, run once in a thread
-  std::vector<Instruction> body;    ///< run for each program of the grid
+  std::vector<Instruction> once;  ///< constants, run once in a thread
+  std::vector<Instruction> body;  ///< run for each program of the grid
+  std::vector<ScratchShape> scratch;
   std::vector<std::string> places;  ///< "file:line:column: tile.load"
   std::int64_t arena = 0;           ///< doubles
   int registers = 0;                ///< the first ones hold the grid's indices

@@ -196,9 +196,10 @@ void Run::touched(mlir::Operation& op, llvm::SmallVectorImpl<mlir::Value>& reads
     if (!kernel) return;
     const auto axes = kernel.getGrid().size();
     kernel.walk([&](mlir::Operation* inner) {
-      if (mlir::isa<tile::ColumnsOp>(inner)) return;
+      if (mlir::isa<tile::ColumnsOp, tile::RowBlockOp>(inner)) return;
       for (auto operand : inner->getOperands()) {
-        while (auto columns = operand.getDefiningOp<tile::ColumnsOp>()) operand = columns.getView();
+        while (mlir::isa_and_present<tile::ColumnsOp, tile::RowBlockOp>(operand.getDefiningOp()))
+          operand = operand.getDefiningOp()->getOperand(0);
         if (const auto argument = mlir::dyn_cast<mlir::BlockArgument>(operand);
             argument && mlir::isa<tile::ViewType>(argument.getType()) &&
             argument.getOwner() == &kernel.getBody().front())

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <thread>
 
@@ -18,6 +19,7 @@ public:
       : launch_(launch), report_(report), arena_(static_cast<std::size_t>(launch.code.arena), std::nan("")),
         registers_(static_cast<std::size_t>(launch.code.registers), 0) {
     execute(launch.code.once);
+    for (const ScratchShape& shape : launch.code.scratch) scratches_.emplace_back(shape);
   }
 
   void program(std::int64_t number) {
@@ -26,10 +28,27 @@ public:
       registers_[axis] = number % launch_.grid[axis];
       number /= launch_.grid[axis];
     }
+    for (Scratch& scratch : scratches_) std::fill(scratch.values.begin(), scratch.values.end(), std::nan(""));
     execute(launch_.code.body);
   }
 
 private:
+  /// Memory of the program at work.
+  struct Scratch {
+    std::vector<double> values;
+    Memory memory;
+    explicit Scratch(const ScratchShape& of) {
+      std::int64_t count = 1;
+      memory.shape = of.shape;
+      memory.strides.resize(of.shape.size());
+      for (std::size_t axis = of.shape.size(); axis-- > 0; count *= of.shape[axis]) memory.strides[axis] = count;
+      values.resize(static_cast<std::size_t>(count));
+      memory.name = "scratch";
+      memory.data = reinterpret_cast<char*>(values.data());
+      memory.declared = of.type;
+    }
+  };
+
   void execute(const std::vector<Instruction>& code);
   bool execute_integer(const Instruction& i, std::size_t& next);
   void execute_memory(const Instruction& i);
@@ -39,7 +58,10 @@ private:
   Access access(const Instruction& i) const {
     return {launch_.code.places[i.place], launch_.number, program_, report_};
   }
-  const Memory& memory(const Instruction& i) const { return *launch_.arguments[i.memory].memory; }
+  const Memory& memory(const Instruction& i) const {
+    return i.memory < -1 ? scratches_[static_cast<std::size_t>(-2 - i.memory)].memory
+                         : *launch_.arguments[i.memory].memory;
+  }
   double* out(const Tile& tile) { return arena_.data() + tile.offset; }
   Strided in(const Tile& tile) const { return {arena_.data() + tile.offset, tile.row_stride, tile.col_stride}; }
   std::int64_t& reg(const Instruction& i, int which) { return registers_[i.r[which]]; }
@@ -48,6 +70,7 @@ private:
   Report& report_;
   std::vector<double> arena_;
   std::vector<double> scratch_;
+  std::deque<Scratch> scratches_;
   std::vector<std::int64_t> registers_;
   std::uint32_t program_ = 0;
 };
@@ -218,6 +241,17 @@ void Worker::execute_memory(const Instruction& i) {
     }
     offset += column * col_stride;
   }
+  if (i.row >= 0) {
+    const std::int64_t row = registers_[static_cast<std::size_t>(i.row)],
+                       limit = tensor.shape[static_cast<std::size_t>(leading)];
+    if (row < 0 || row + tile.rows > limit) {
+      if (reads) std::fill_n(out(tile), tile.count(), std::nan(""));
+      return report_.add(who.place + " " + verb + " rows of '" + tensor.name +
+                         "' out of bounds: " + std::to_string(row) + " and following, " + std::to_string(tile.rows) +
+                         " of " + std::to_string(limit));
+    }
+    offset += row * row_stride;
+  }
   for (std::int64_t row = 0; row < rows; row += group) {
     const std::int64_t at = offset - row * row_stride, line = before + row;
     if (reads)
@@ -255,6 +289,17 @@ bool Worker::execute_recurrence(const Instruction& i) {
   case Op::kron_rows: {
     const bool two = i.n != 0;
     kron_rows(to, a, two ? b : a, rows, i.in[0].cols, two ? i.in[1].cols : i.in[0].cols);
+    return true;
+  }
+  case Op::pick_columns: {
+    const std::int64_t first = reg(i, 0);
+    if (first < 0 || first + cols > i.in[0].cols) {
+      report_.add(launch_.code.places[i.place] + " picks columns out of bounds: " + std::to_string(first) +
+                  " and following, " + std::to_string(cols) + " of " + std::to_string(i.in[0].cols));
+      std::fill_n(to, rows * cols, std::nan(""));
+      return true;
+    }
+    unary(Op::copy, to, {a.data + first * a.col_stride, a.row_stride, a.col_stride}, rows, cols);
     return true;
   }
   case Op::contract_kron: contract_kron(to, a, b, rows, cols); return true;

@@ -108,6 +108,7 @@ int Translator::memory(mlir::Value value) {
 void Translator::address(Instruction& access, mlir::Value view) {
   access.memory = memory(view);
   if (const auto found = columns_.find(view); found != columns_.end()) access.column = found->second;
+  if (const auto found = row_blocks_.find(view); found != row_blocks_.end()) access.row = found->second;
 }
 
 Translator::Rows Translator::rows(mlir::Operation* op, mlir::Value operand) {

@@ -97,7 +97,7 @@ private:
   std::vector<std::string>& problems_;
   Pool pool_;
   llvm::DenseMap<mlir::Value, Tile> tiles_;
-  llvm::DenseMap<mlir::Value, int> registers_, memories_, columns_;
+  llvm::DenseMap<mlir::Value, int> registers_, memories_, columns_, row_blocks_;
   llvm::DenseMap<mlir::Value, Rows> rows_;
   llvm::DenseMap<mlir::Value, std::int64_t> storage_, preferred_;
   llvm::DenseSet<mlir::Value> pinned_, stolen_;

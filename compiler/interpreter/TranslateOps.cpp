@@ -233,12 +233,21 @@ bool Translator::positions(mlir::Operation* op) {
 }
 
 bool Translator::accesses(mlir::Operation* op) {
-  if (auto columns = mlir::dyn_cast<tile::ColumnsOp>(op)) {
-    const auto from = columns.getView();
-    memories_[columns.getColumns()] = memory(from);
-    const auto found = columns_.find(from);
-    columns_[columns.getColumns()] =
-        found == columns_.end() ? reg(columns.getAt()) : integer(Op::int_add, op, found->second, reg(columns.getAt()));
+  if (mlir::isa<tile::ColumnsOp, tile::RowBlockOp>(op)) {
+    const mlir::Value from = op->getOperand(0), part = op->getResult(0);
+    memories_[part] = memory(from);
+    for (auto* starts : {&columns_, &row_blocks_})
+      if (const auto found = starts->find(from); found != starts->end()) starts->insert({part, found->second});
+    auto& starts = mlir::isa<tile::ColumnsOp>(op) ? columns_ : row_blocks_;
+    const auto found = starts.find(part);
+    const int at = reg(op->getOperand(1));
+    starts[part] = found == starts.end() ? at : integer(Op::int_add, op, found->second, at);
+    return true;
+  }
+  if (auto scratch = mlir::dyn_cast<tile::ScratchOp>(op)) {
+    memories_[scratch.getView()] = -2 - static_cast<int>(code.scratch.size());
+    const auto view = scratch.getView().getType();
+    code.scratch.push_back({view.getShape().vec(), float64_ ? ElementType::f64 : element_type(view.getElementType())});
     return true;
   }
   if (auto load = mlir::dyn_cast<tile::LoadOp>(op)) {

@@ -108,6 +108,14 @@ Made primitive(mlir::Operation* op, bool& known) {
 }  // namespace
 
 bool Translator::tiles(mlir::Operation* op) {
+  if (auto pick = mlir::dyn_cast<tile::PickColumnsOp>(op)) {
+    const Tile from = tile(pick.getX());
+    const Tile to = result(pick.getTile());
+    auto& instruction = emit(Op::pick_columns, op, {reg(pick.getAt())});
+    instruction.in[0] = from;
+    instruction.out = to;
+    return true;
+  }
   bool known = false;
   const auto made = primitive(op, known);
   if (!known) return false;

@@ -158,6 +158,40 @@ TEST_CASE("columns of a view") {
          small_data(), {"reads columns of 'x' out of bounds: 2 and following, 1 of 2"});
 }
 
+TEST_CASE("a program's own memory, rows of it, columns of a tile") {
+  const std::string own = "  %one = arith.constant 1 : index\n"
+                          "  %m = tile.scratch : !tile.view<3x2xf32, unit 1>\n";
+  const auto block = [](const std::string& name, const std::string& at) {
+    return "  " + name + " = tile.row_block %m at " + at +
+           " : !tile.view<3x2xf32, unit 1> -> !tile.view<1x2xf32, unit 1>\n";
+  };
+  const std::string keep = "  tile.store %t, %b[] : tensor<1x2xf32>, !tile.view<1x2xf32, unit 1>\n";
+  const auto read = [](const std::string& from) {
+    return "  %s = tile.load " + from + "[] : !tile.view<1x2xf32, unit 1> -> tensor<1x2xf32>\n";
+  };
+  const auto pick = [](const std::string& at) {
+    return "  %c = tile.pick_columns %s at " + at + " : tensor<1x2xf32> -> tensor<1x1xf32>\n" +
+           "  %w = tile.broadcast %c : tensor<1x1xf32> -> tensor<1x2xf32>\n" +
+           "  tile.store %w, %y[%n] : tensor<1x2xf32>, !tile.view<?x2xf32>\n";
+  };
+  auto data = small_data();
+  run(*parse(small(own + load + block("%b", "%one") + keep + read("%b") + pick("%one"))), data, {.sanitize = true});
+  CHECK(data.arrays["y"].data == std::vector<double>{1, 1, 3, 3, 5, 5});
+  // Nothing is there before it is stored, and nothing is left by another program.
+  data = small_data();
+  const std::string zero = "  %zero = arith.constant 0 : index\n";
+  run(*parse(small(own + zero + load + block("%b", "%n") + keep + block("%first", "%zero") + read("%first") +
+                   pick("%one"))),
+      data, {.sanitize = true});
+  CHECK(data.arrays["y"].data[0] == 1);
+  for (std::size_t i = 2; i < 6; ++i) CHECK(std::isnan(data.arrays["y"].data[i]));
+  const std::string three = "  %three = arith.constant 3 : index\n";
+  expect(*parse(small(own + three + load + block("%b", "%three") + keep)), small_data(),
+         {"writes rows of 'scratch' out of bounds: 3 and following, 1 of 3"});
+  expect(*parse(small(own + load + block("%b", "%n") + keep + read("%b") + pick("%n"))), small_data(),
+         {"picks columns out of bounds: 2 and following, 1 of 2"});
+}
+
 TEST_CASE("rows before a sequence and past its end are zero, and not written") {
   const char* const text = R"(
 tile.kernel @k(%n: index, %seq: !tile.sequences<ragged32>, %x: !tile.view<?x?x1xf32>, %y: !tile.view<?x?x1xf32>)

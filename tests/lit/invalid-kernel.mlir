@@ -128,6 +128,30 @@ tile.kernel @k(%n: index, %v: !tile.view<?x4x8xf32>) attributes {grid = ["N"], a
 
 // -----
 
+// row_block: other columns.
+tile.kernel @k(%n: index, %v: !tile.view<?x8x4xf32>) attributes {grid = ["N"], arg_names = ["v"]} {
+  // expected-error @+1 {{takes rows of '!tile.view<?x8x4xf32>', which '!tile.view<?x2x3xf32>' is not}}
+  %w = tile.row_block %v at %n : !tile.view<?x8x4xf32> -> !tile.view<?x2x3xf32>
+}
+
+// -----
+
+// scratch: more than a tile.
+tile.kernel @k(%n: index) attributes {grid = ["N"], arg_names = []} {
+  // expected-error @+1 {{holds one tile, in rows without gaps, not '!tile.view<?x8x4xf32, unit 2>'}}
+  %w = tile.scratch : !tile.view<?x8x4xf32, unit 2>
+}
+
+// -----
+
+// pick_columns: more than there are.
+tile.kernel @k(%n: index, %x: tensor<8x4xf32>) attributes {grid = ["N"], arg_names = ["x"]} {
+  // expected-error @+1 {{takes columns of 'tensor<8x4xf32>', which 'tensor<8x5xf32>' is not}}
+  %w = tile.pick_columns %x at %n : tensor<8x4xf32> -> tensor<8x5xf32>
+}
+
+// -----
+
 // store_rows: inner extents.
 tile.kernel @k(%n: index, %v: !tile.view<?x?x4x8xf32>, %r: !tile.rows<16>, %x: tensor<16x8xf32>) attributes {grid = ["N"], arg_names = ["v", "r", "x"]} {
   // expected-error @+1 {{a row has at most one inner extent}}

@@ -68,6 +68,12 @@ tile.kernel @memory(%n: index, %q: !tile.view<?x?x8xbf16>, %S: !tile.view<?x8x24
   %row = tile.load %w[] : !tile.view<8xf32> -> tensor<1x8xf32>
   // CHECK: tile.load %g[] : <f32> -> tensor<1x1xf32>
   %one = tile.load %g[] : !tile.view<f32> -> tensor<1x1xf32>
+  // CHECK: tile.row_block %S at %n : <?x8x24xf32> -> <?x4x24xf32>
+  %block = tile.row_block %S at %n : !tile.view<?x8x24xf32> -> !tile.view<?x4x24xf32>
+  // CHECK: tile.scratch : <8x24xf32, unit 1>
+  %own = tile.scratch : !tile.view<8x24xf32, unit 1>
+  // CHECK: tile.pick_columns %{{.*}} at %n : tensor<8x24xf32> -> tensor<8x3xf32>
+  %picked = tile.pick_columns %s at %n : tensor<8x24xf32> -> tensor<8x3xf32>
   // CHECK: tile.store %{{.*}}, %S[%n] : tensor<8x24xf32>, <?x8x24xf32>
   tile.store %s, %S[%n] : tensor<8x24xf32>, !tile.view<?x8x24xf32>
 }

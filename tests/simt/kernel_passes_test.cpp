@@ -6,6 +6,7 @@
 #include "codegen/simt/SharedStates.h"
 #include "codegen/simt/SinkTransposes.h"
 #include "codegen/simt/SliceColumns.h"
+#include "codegen/simt/WalkStates.h"
 #include "compiler/Emit.h"
 #include "compiler/passes/Canonicalize.h"
 #include "mlir/IR/Verifier.h"
@@ -35,7 +36,7 @@ int slice_all(mlir::ModuleOp module) {
 }
 
 struct Done {
-  int sliced = 0, turned = 0;
+  int sliced = 0, turned = 0, walked = 0;
 };
 
 int products_turned(mlir::ModuleOp before, mlir::ModuleOp after) {
@@ -48,7 +49,7 @@ int products_turned(mlir::ModuleOp before, mlir::ModuleOp after) {
 }
 
 Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target, const BatchShape& shape,
-           std::uint64_t seed) {
+           std::uint64_t seed, std::int64_t most_elements = 0) {
   Done done;
   mlir::OwningOpRef<mlir::ModuleOp> module(recorded.clone());
   REQUIRE(mlir::succeeded(lower_to_kernels(*module, {.schedule = schedule})));
@@ -60,6 +61,10 @@ Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target
   };
   done.sliced = slice_all(*module);
   same("slice-columns");
+  if (most_elements != 0) {
+    module->walk([&](tile::KernelOp kernel) { done.walked += simt::walk_states(kernel, most_elements, 8) ? 1 : 0; });
+    same("walk-states");
+  }
   REQUIRE(mlir::succeeded(simt::sink_transposes(*module)));
   same("sink-transposes");
   mlir::OwningOpRef<mlir::ModuleOp> sliced(module->clone());
@@ -80,11 +85,13 @@ Done check(mlir::ModuleOp recorded, Schedule schedule, const std::string& target
   return done;
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> emit(const std::string& op, std::vector<std::string> tensors) {
+mlir::OwningOpRef<mlir::ModuleOp> emit(const std::string& op, std::vector<std::string> tensors,
+                                       std::int64_t keys = 64) {
   Specialisation s;
   s.op = op;
   s.chunk = 16;
-  s.extents = {{"K", 64}, {"V", 128}};
+  s.extents = {{"K", keys}, {"V", 128}, {"L", 6}};
+  if (std::find(tensors.begin(), tensors.end(), "S.history") != tensors.end()) s.every = {{"S", 32}};
   s.head_ratio = 2;
   for (auto& name : tensors)
     s.tensors.push_back(
@@ -94,6 +101,55 @@ mlir::OwningOpRef<mlir::ModuleOp> emit(const std::string& op, std::vector<std::s
   for (auto& mistake : mistakes) MESSAGE(mistake.message());
   REQUIRE(module);
   return module;
+}
+
+/// A delta rule over 8 groups of 3 rows: what the update needs of the state, an output, a state of one row beside the
+/// one of five columns, both decayed, and with a `ratio` of heads of the output to each state.
+std::string delta_of_groups(int ratio) {
+  const std::string r = std::to_string(ratio);
+  return R"(
+tile.program @groups(%seq: !tile.sequences<ragged32>, %q: !tile.view<?x?x?x3xf32, unit 3>, %k: !tile.view<?x?x?x3xf32, unit 3>,
+    %a: !tile.view<?x?x?x8xf32, unit 3>, %v: !tile.view<?x?x?x5xf32, unit 3>, %g: !tile.view<?x?x?xf32>,
+    %o: !tile.view<?x?x?x5xf32, unit 3>, %S0: !tile.view<?x?x24x5xf32>, %z0: !tile.view<?x?x24xf32>, %S1: !tile.view<?x?x24x5xf32>,
+    %z1: !tile.view<?x?x24xf32>)
+    attributes {arg_names = ["sequences", "q", "k", "a", "v", "g", "o", "S.initial", "z.initial", "S.final", "z.final"]} {
+  tile.scan %seq chunk 4 axis "HV" in(%q, %k, %a, %v, %g) initial(%S0, %z0) at() final(%S1, %z1) at() out(%o)
+    {reads = ["q", "k", "a", "v", "g"], read_heads = ["HV", "H", "H", "H", "H"], rates = array<i64: 1, 1, 1, 1, 1>,
+     carries = ["S", "z"], carry_heads = ["H", "H"], has_initial = array<i1: true, true>, has_initial_index = array<i1: false, false>,
+     has_final = array<i1: true, true>, has_final_index = array<i1: false, false>, writes = ["o"], write_heads = ["HV"],
+     head_ratio = )" +
+         r + R"(, head_map = 0 : i32}
+    : !tile.sequences<ragged32>, in(!tile.view<?x?x?x3xf32, unit 3>, !tile.view<?x?x?x3xf32, unit 3>, !tile.view<?x?x?x8xf32, unit 3>,
+      !tile.view<?x?x?x5xf32, unit 3>, !tile.view<?x?x?xf32>) initial(!tile.view<?x?x24x5xf32>, !tile.view<?x?x24xf32>) at()
+      final(!tile.view<?x?x24x5xf32>, !tile.view<?x?x24xf32>) at() out(!tile.view<?x?x?x5xf32, unit 3>) {
+  ^bb0(%qc: tensor<4x3xf32>, %kc: tensor<4x3xf32>, %ac: tensor<4x8xf32>, %vc: tensor<4x5xf32>, %gc: tensor<4x1xf32>, %S: tensor<24x5xf32>, %z: tensor<1x24xf32>):
+    %gn = tile.neutral %gc with 0.0 : tensor<4x1xf32>
+    %G = tile.cumsum %gn : tensor<4x1xf32>
+    %Gl = tile.row last %G : tensor<4x1xf32> -> tensor<1x1xf32>
+    %e = math.exp2 %Gl : tensor<1x1xf32>
+    %kx = tile.kron_rows %ac, %kc : tensor<4x3xf32> : tensor<4x8xf32> -> tensor<4x24xf32>
+    %qx = tile.kron_rows %ac, %qc : tensor<4x3xf32> : tensor<4x8xf32> -> tensor<4x24xf32>
+    %old = tile.dot %kx, %S : tensor<4x24xf32>, tensor<24x5xf32> -> tensor<4x5xf32>
+    %u = arith.subf %vc, %old : tensor<4x5xf32>
+    %qS = tile.dot %qx, %S : tensor<4x24xf32>, tensor<24x5xf32> -> tensor<4x5xf32>
+    %zB = tile.broadcast %z : tensor<1x24xf32> -> tensor<4x24xf32>
+    %qz = arith.mulf %qx, %zB : tensor<4x24xf32>
+    %n = tile.reduce sum 1 %qz : tensor<4x24xf32> -> tensor<4x1xf32>
+    %nB = tile.broadcast %n : tensor<4x1xf32> -> tensor<4x5xf32>
+    %y = arith.addf %qS, %nB : tensor<4x5xf32>
+    %kT = tile.transpose %kx : tensor<4x24xf32> -> tensor<24x4xf32>
+    %ku = tile.dot %kT, %u : tensor<24x4xf32>, tensor<4x5xf32> -> tensor<24x5xf32>
+    %eS = tile.broadcast %e : tensor<1x1xf32> -> tensor<24x5xf32>
+    %dS = arith.mulf %eS, %S : tensor<24x5xf32>
+    %S2 = arith.addf %dS, %ku : tensor<24x5xf32>
+    %ks = tile.reduce sum 0 %kx : tensor<4x24xf32> -> tensor<1x24xf32>
+    %ez = tile.broadcast %e : tensor<1x1xf32> -> tensor<1x24xf32>
+    %dz = arith.mulf %ez, %z : tensor<1x24xf32>
+    %z2 = arith.addf %dz, %ks : tensor<1x24xf32>
+    tile.yield %y, %S2, %z2 : tensor<4x5xf32>, tensor<24x5xf32>, tensor<1x24xf32>
+  }
+}
+)";
 }
 
 }  // namespace
@@ -140,4 +196,23 @@ TEST_CASE("operators: states in slices, transposed on NVIDIA and as they are on 
       CHECK((done.turned > 0) == (std::string(target) == "sm_80"));
     }
   }
+}
+
+TEST_CASE("states in memory") {
+  for (int ratio : {1, 2})
+    for (Schedule schedule : {Schedule::fused, Schedule::prepare, Schedule::cut}) {
+      CAPTURE(ratio);
+      const auto module = parse(delta_of_groups(ratio));
+      CHECK(check(*module, schedule, "sm_80", {.lengths = {0, 19, 1, 8}}, 1, 64).walked > 0);
+    }
+  for (const auto& [op, tensors] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"log_linear_attn",
+            {"q", "k", "v", "g", "level_scales", "o", "S.initial", "S.final", "S.history", "S.history_index"}},
+           {"based", {"q", "k", "v", "o", "S0.initial", "S1.initial", "S2.initial", "z2.final", "S2.final"}},
+           {"rebased", {"q", "k", "v", "o", "S.initial", "S.final", "z.initial", "z.final"}}})
+    for (Schedule schedule : {Schedule::fused, Schedule::prepare, Schedule::cut}) {
+      CAPTURE(op);
+      auto module = emit(op, tensors, 8);
+      CHECK(check(*module, schedule, "sm_80", {}, 1, 512).walked > 0);
+    }
 }
