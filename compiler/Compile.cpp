@@ -5,6 +5,7 @@
 #include "codegen/Targets.h"
 #include "compiler/Emit.h"
 #include "compiler/ExternKernels.h"
+#include "compiler/passes/OutputChains.h"
 #include "compiler/Pipeline.h"
 #include "compiler/Version.h"
 #include "dialect/Tile.h"
@@ -171,12 +172,13 @@ std::vector<DeviceTiles> device_tiles(const Specialisation& s) {
 }
 
 /// Only chunks have work that can leave the serial kernel. Outputs of several heads that read one state leave it too:
-/// they are more than the few blocks that keep the states can do beside it.
+/// they are more than the few blocks that keep the states can do beside it. So do long chains to outputs: every chunk
+/// has its own. Without either, outputs are a product or two, less than it takes to bring the states to another kernel.
 Schedule device_schedule(const Specialisation& s, mlir::ModuleOp module) {
   if (s.mode != Mode::prefill) return Schedule::fused;
-  bool shared = false;
-  module.walk([&](tile::ScanOp scan) { shared |= scan.carryAxis() != scan.getAxis(); });
-  return shared ? Schedule::cut : Schedule::prepare;
+  bool leaves = false;
+  module.walk([&](tile::ScanOp scan) { leaves |= scan.carryAxis() != scan.getAxis() || has_chains_to_outputs(scan); });
+  return leaves ? Schedule::cut : Schedule::prepare;
 }
 
 /// What lowering for a device leaves.
@@ -252,7 +254,8 @@ bool lower_to_device(const OperatorRow& row, const Specialisation& s, DeviceCode
       for (const int threads : {0, wide_block}) {
         tiles.sizes.threads = threads;
         // A loop over tokens that walks a state moves all of it for each of them: only where no slice of it fits.
-        if (s.mode == Mode::recurrent) tiles.sizes.most_elements = BlockSizes().most_elements * tiles.sizes.columns / 16;
+        if (s.mode == Mode::recurrent)
+          tiles.sizes.most_elements = BlockSizes().most_elements * tiles.sizes.columns / 16;
         if (!lower_with(row, s, tiles, code, artifact, fits, failure)) return false;
         const double cost = arena ? arena_traffic(artifact) : artifact.short_of_registers;
         if (fits && !arena && cost <= 0) return true;

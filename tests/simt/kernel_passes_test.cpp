@@ -9,6 +9,7 @@
 #include "codegen/simt/WalkStates.h"
 #include "compiler/Emit.h"
 #include "compiler/passes/Canonicalize.h"
+#include "compiler/passes/OutputChains.h"
 #include "mlir/IR/Verifier.h"
 #include "tests/passes/ScanData.h"
 #include "tests/random/Programs.h"
@@ -90,7 +91,7 @@ mlir::OwningOpRef<mlir::ModuleOp> emit(const std::string& op, std::vector<std::s
   Specialisation s;
   s.op = op;
   s.chunk = 16;
-  s.extents = {{"K", keys}, {"V", 128}, {"L", 6}};
+  s.extents = {{"K", keys}, {"V", 128}, {"L", 6}, {"M", 64}};
   if (std::find(tensors.begin(), tensors.end(), "S.history") != tensors.end()) s.every = {{"S", 32}};
   s.head_ratio = 2;
   for (auto& name : tensors)
@@ -215,4 +216,20 @@ TEST_CASE("states in memory") {
       auto module = emit(op, tensors, 8);
       CHECK(check(*module, schedule, "sm_80", {}, 1, 512).walked > 0);
     }
+}
+
+TEST_CASE("chains to outputs alone") {
+  auto has = [](const std::string& op, std::vector<std::string> tensors) {
+    auto module = emit(op, std::move(tensors));
+    bool found = false;
+    module->walk([&](tile::ScanOp scan) { found |= has_chains_to_outputs(scan); });
+    return found;
+  };
+  // A solve that reads the state; scores of the first state's output.
+  CHECK(has("mesa_net", {"q", "k", "v", "g", "beta", "lamb", "o"}));
+  CHECK(has("gsa", {"q", "k", "v", "s", "g", "o"}));
+  // Chains of inputs only, no chain, and one that the state waits for.
+  CHECK(!has("kda", {"q", "k", "v", "g", "beta", "o"}));
+  CHECK(!has("simple_gla", {"q", "k", "v", "g", "o"}));
+  CHECK(!has("precond_kda", {"q", "k", "v", "g", "beta", "beta_atk", "g_atk", "log_atk_scale", "o"}));
 }
