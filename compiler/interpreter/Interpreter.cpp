@@ -165,6 +165,10 @@ void Run::shape_heads() {
         if (!name.empty() && name.getValue() != scan.getAxis())
           coarse_[name.str()] = static_cast<std::int64_t>(scan.getHeadRatio());
   });
+  module_.walk([&](tile::ProgramOp program) {
+    if (auto ratios = program->getAttrOfType<mlir::DictionaryAttr>("coarse_heads"))
+      for (auto axis : ratios) coarse_[axis.getName().str()] = mlir::cast<mlir::IntegerAttr>(axis.getValue()).getInt();
+  });
   module_.walk([&](tile::KernelOp kernel) {
     const auto grid = kernel.getGrid();
     kernel.walk([&](tile::HeadOp head) {

@@ -230,6 +230,7 @@ private:
 }  // namespace
 
 LogicalResult cut(ModuleOp module, const CutOptions& options) {
+  note_coarse_heads(module);
   separate_shared_carries(module);
   SmallVector<ScanOp> scans;
   module.walk([&](ScanOp scan) {

@@ -8,6 +8,18 @@ using namespace latile::tile;
 
 namespace latile {
 
+void note_coarse_heads(ModuleOp module) {
+  module.walk([](ScanOp scan) {
+    if (scan.getHeadRatio() == 1) return;
+    NamedAttrList ratios;
+    if (auto known = scan->getParentOp()->getAttrOfType<DictionaryAttr>("coarse_heads")) ratios = NamedAttrList(known);
+    for (ArrayAttr heads : {scan.getReadHeads(), scan.getCarryHeads(), scan.getWriteHeads()})
+      for (auto name : heads.getAsRange<StringAttr>())
+        if (!name.empty() && name.getValue() != scan.getAxis()) ratios.set(name, scan.getHeadRatioAttr());
+    if (!ratios.empty()) scan->getParentOp()->setAttr("coarse_heads", ratios.getDictionary(scan.getContext()));
+  });
+}
+
 KernelBuilder::KernelBuilder(ProgramOp program, ScanOp scan, StringRef suffix, ArrayRef<StringRef> grid,
                              ArrayRef<Value> operands, ArrayRef<StringRef> names)
     : scan_(scan), builder_(program), loc_(scan.getLoc()) {

@@ -1,9 +1,14 @@
 // What every kernel made from a scan has in common: its frame, heads, carries, loads of inputs.
 #pragma once
 #include "dialect/Tile.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace latile {
+
+/// Keeps how many heads of the finest axis belong to one of each coarser axis, where that is more than one, as the
+/// program's attribute `coarse_heads`: kernels over a coarser axis alone do not tell.
+void note_coarse_heads(mlir::ModuleOp);
 
 /// Builds the body of one kernel from a scan. Values of the enclosing program are mapped to kernel arguments.
 class KernelBuilder {

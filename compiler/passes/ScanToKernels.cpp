@@ -154,6 +154,7 @@ LogicalResult lower(ProgramOp program, ScanOp scan) {
 }  // namespace
 
 LogicalResult scan_to_kernels(ModuleOp module) {
+  note_coarse_heads(module);
   separate_shared_carries(module);
   SmallVector<ScanOp> scans;
   module.walk([&](ScanOp scan) { scans.push_back(scan); });

@@ -158,7 +158,9 @@ tile.program @groups(%seq: !tile.sequences<ragged32>, %q: !tile.view<?x?x?x3xf32
 TEST_CASE("random programs") {
   Done all;
   const auto first = setting("LATILE_RANDOM_SEED", 1), count = setting("LATILE_RANDOM_PROGRAMS", 25);
-  for (auto seed = first; seed < first + count; ++seed) {
+  std::vector<std::uint64_t> seeds{3149};  // heads of a coarser axis that no op of a kernel tells of
+  for (auto seed = first; seed < first + count; ++seed) seeds.push_back(seed);
+  for (auto seed : seeds) {
     const auto text = random_scan(seed, seed % 5 == 0).text();
     CAPTURE(seed);
     INFO(text);
