@@ -304,7 +304,6 @@ void KernelEmitter::emit_operation(mlir::Operation* op) {
   if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op)) return emit_for(loop);
   if (auto branch = mlir::dyn_cast<mlir::scf::IfOp>(op)) return emit_if(branch);
   if (auto c = mlir::dyn_cast<ColumnsOp>(op)) return emit_columns(c);
-  if (auto r = mlir::dyn_cast<RowBlockOp>(op)) return emit_row_block(r);
   if (auto s = mlir::dyn_cast<ScratchOp>(op)) return emit_scratch(s);
   if (emit_index(op)) return;
   if (mlir::isa<LoadOp, LoadRowsOp>(op)) return emit_load(op);
@@ -446,8 +445,10 @@ void KernelEmitter::emit_for(mlir::scf::ForOp loop) {
   SmallVector<Ir> last = t_.loop(low, high, stride, init, turn);
   barrier();
   if (ahead) {
-    for (mlir::Operation* op : loads) scratch_.release(ahead_[op].region);
-    ahead_.clear();
+    for (mlir::Operation* op : loads) {
+      scratch_.release(ahead_[op].region);
+      ahead_.erase(op);
+    }
     for (mlir::Operation* op : vectors) waiting_.erase(op);
   }
   bind(loop.getResults(), last);

@@ -15,9 +15,9 @@ static bool positions_of(mlir::Value v, mlir::scf::ForOp loop, llvm::SetVector<m
   if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(v)) return argument.getOwner() != loop.getBody();
   mlir::Operation* op = v.getDefiningOp();
   if (op->getBlock() != loop.getBody()) return true;
-  bool simple = mlir::isa<RowsOp, HeadOp, MemberOp, mlir::arith::ConstantOp, mlir::arith::AddIOp, mlir::arith::SubIOp,
-                          mlir::arith::MulIOp, mlir::arith::DivSIOp, mlir::arith::RemSIOp, mlir::arith::MinSIOp,
-                          mlir::arith::MaxSIOp>(op);
+  bool simple = mlir::isa<RowsOp, HeadOp, MemberOp, RowBlockOp, mlir::arith::ConstantOp, mlir::arith::AddIOp,
+                          mlir::arith::SubIOp, mlir::arith::MulIOp, mlir::arith::DivSIOp, mlir::arith::RemSIOp,
+                          mlir::arith::MinSIOp, mlir::arith::MaxSIOp>(op);
   if (!simple) return false;
   for (mlir::Value operand : op->getOperands())
     if (!positions_of(operand, loop, out)) return false;
@@ -33,17 +33,41 @@ static mlir::Value whole_view(mlir::Value view) {
   return view;
 }
 
-/// Whether a load to shared memory is of whole pieces of 16 bytes, with nothing to pad.
-bool KernelEmitter::comes_in_pieces(mlir::Operation* load) {
+/// Whether a loop walks the rows that a load reads, block by block: each turn reads and writes those of its own.
+static bool is_walked(mlir::Operation* load, mlir::scf::ForOp loop) {
+  auto own_rows = [&](mlir::Value view) {
+    auto block = view.getDefiningOp<RowBlockOp>();
+    return block && block.getAt() == loop.getInductionVar() && loop.getConstantStep() &&
+           block.getBlock().getType().getInner()[0] <= loop.getConstantStep()->getSExtValue();
+  };
+  const mlir::Value view = load->getOperand(0);
+  if (!own_rows(view)) return false;
+  bool others = false;
+  loop.walk([&](mlir::Operation* op) {
+    if (!mlir::isa<StoreOp, StoreRowsOp>(op) || whole_view(op->getOperand(1)) != whole_view(view)) return;
+    others |= !own_rows(op->getOperand(1)) ||
+              op->getOperand(1).getDefiningOp()->getOperand(0) != view.getDefiningOp()->getOperand(0);
+  });
+  return !others;
+}
+
+static bool is_of_pieces(mlir::Operation* load) {
   mlir::Value v = load->getResult(0);
   auto view = mlir::cast<ViewType>(load->getOperand(0).getType());
-  return is_staged(load) && extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
+  return extents(v)[0] % 16 == 0 && extents(v)[1] % 16 == 0 && view.getUnit() == view.getRank() - 1;
 }
+
+/// Whether a load to shared memory is of whole pieces of 16 bytes, with nothing to pad.
+bool KernelEmitter::comes_in_pieces(mlir::Operation* load) { return is_staged(load) && is_of_pieces(load); }
 
 /// Fills `stages_` and reserves their memory.
 void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
   stages_ = {};
-  if (!ahead_.empty()) return;
+  // The rows of a state that a loop walks are a stream from memory, and come ahead in an inner loop too.
+  llvm::DenseSet<mlir::Operation*> walked;
+  for (mlir::Operation& op : *loop.getBody())
+    if (mlir::isa<LoadOp>(op) && is_walked(&op, loop) && is_of_pieces(&op)) walked.insert(&op);
+  if (!ahead_.empty() && walked.empty()) return;
   // Registers of a vector that waits a turn are not there for anything else.
   constexpr int most_waiting = 4;
   llvm::SetVector<mlir::Operation*> positions;
@@ -53,9 +77,11 @@ void KernelEmitter::find_stages(mlir::scf::ForOp loop) {
   });
   for (mlir::Operation& op : *loop.getBody()) {
     if (!mlir::isa<LoadOp, LoadRowsOp>(op) || op.getResult(0).use_empty()) continue;
-    if (written.contains(whole_view(op.getOperand(0)))) continue;
+    const bool walks = walked.contains(&op);
+    if (!walks && written.contains(whole_view(op.getOperand(0)))) continue;
     mlir::Value v = op.getResult(0);
-    const bool tile = comes_in_pieces(&op), vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
+    const bool tile = walks || comes_in_pieces(&op),
+               vector = !is_staged(&op) && layout_of(v).registers() <= most_waiting;
     llvm::SetVector<mlir::Operation*> own;
     if (!(tile || vector) || !llvm::all_of(op.getOperands(), [&](mlir::Value x) { return positions_of(x, loop, own); }))
       continue;

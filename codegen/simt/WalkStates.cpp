@@ -139,9 +139,11 @@ private:
     llvm::SetVector<Operation*> before;  // what must come before the last loop
     for (Operation* op : ops) {
       if (is_walked_store(op)) late.stores.push_back(op);
+      if (isa<ScratchOp>(op)) before.insert(op);
       if (op->getNumRegions() == 0) continue;
       for (Region& region : op->getRegions())
         for (Block& inner : region) block(inner);
+      before.insert(op);
       need(op, b, before);
     }
     for (auto [value, home] : late.updates) need_outer(value, b, before);
@@ -163,17 +165,10 @@ private:
       }
     if (late.empty()) return;
     OpBuilder builder = end ? OpBuilder(end) : OpBuilder::atBlockEnd(&b);
-    Operation* loop = walk(builder, late);
-    // What needs its sums follows it.
-    llvm::DenseSet<Operation*> follow{loop};
+    walk(builder, late);
+    // What it does not need follows it: what needs its sums, and what would take registers while it works.
     for (Operation* op : ops) {
-      bool follows = false;
-      op->walk([&](Operation* inner) {
-        for (Value v : inner->getOperands())
-          if (Operation* source = v.getDefiningOp()) follows = follows || follow.contains(source);
-      });
-      if (!follows || is_sum(op)) continue;
-      follow.insert(op);
+      if (before.contains(op) || is_sum(op)) continue;
       if (end)
         op->moveBefore(end);
       else
@@ -201,7 +196,7 @@ private:
   }
 
   /// A loop over blocks of rows. The uses of its sums read its results.
-  Operation* walk(OpBuilder& builder, const Work& work) {
+  void walk(OpBuilder& builder, const Work& work) {
     const Location loc = kernel_.getLoc();
     auto index = [&](std::int64_t i) { return arith::ConstantIndexOp::create(builder, loc, i).getResult(); };
     SmallVector<Value> zeros;
@@ -234,7 +229,6 @@ private:
     }
     scf::YieldOp::create(inside, loc, sums);
     for (auto [sum, result] : llvm::zip(work.sums, loop.getResults())) sum->getResult(0).replaceAllUsesWith(result);
-    return loop;
   }
 
   /// One turn of a loop over blocks: its first row, and what it has made.
