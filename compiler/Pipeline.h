@@ -36,9 +36,9 @@ mlir::LogicalResult lower_to_kernels(mlir::ModuleOp, const PipelineOptions& = {}
 
 /// The columns of a state that one block works on, its threads, and what it holds at most.
 struct BlockSizes {
-  std::int64_t columns = 64;  ///< a multiple of 16
-  std::int64_t granule = 16;  ///< what their number is a multiple of
-  int threads = 0;            ///< at least so many
+  std::int64_t columns = 64;           ///< a multiple of 16
+  std::int64_t granule = 16;           ///< what their number is a multiple of
+  int threads = 0;                     ///< at least so many
   std::int64_t most_elements = 32768;  ///< of a tile that is tied to the rows of a state; larger states are walked
 };
 

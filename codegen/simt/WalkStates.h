@@ -9,8 +9,8 @@ namespace latile::simt {
 /// such an extent has more than `most_elements`: a state that a loop carries lies in a `tile.scratch` instead, and what
 /// is done with it, tile by tile, is done in a loop over blocks of its rows. Sums over the rows (products that read the
 /// state) are carried through that loop; all that one chunk does with the state is one loop, before what it does not
-/// need, save for sums that its update depends on. A block is a few of the groups of rows that one column of kron_rows' first operand stands for, as
-/// many as make `most_rows`; so no product of rows is ever held for more than a block.
+/// need, save for sums that its update depends on. A block is a few of the groups of rows that one column of kron_rows'
+/// first operand stands for, as many as make `most_rows`; so no product of rows is ever held for more than a block.
 ///
 /// Returns whether it changed the kernel; it does not where an op looks at those rows as a whole.
 bool walk_states(tile::KernelOp, std::int64_t most_elements, std::int64_t most_rows);
