@@ -75,6 +75,40 @@ LogicalResult verify_access(Operation* op, ViewType view, size_t indices, Ranked
   return expect(op, "the tile", tile, inner_tile(view, view.getElementType()));
 }
 
+/// A [1, 1] tile that speaks about rows.
+LogicalResult verify_number(Operation* op, Value rows, RankedTensorType type) {
+  if (failed(rows_of(op, rows))) return failure();
+  return expect(op, "the result", type, tile_type({1, 1}, type.getElementType()));
+}
+
+/// Which of `extent` rows an op picks.
+LogicalResult verify_pick(Operation* op, PickKind pick, Value rows, int64_t at, int64_t extent) {
+  if (pick == PickKind::LastValid && failed(rows_of(op, rows))) return failure();
+  if (pick != PickKind::LastValid && rows)
+    return op->emitOpError() << "takes a rows operand only to find the last valid row";
+  if (pick == PickKind::At && (at < 0 || at >= extent))
+    return op->emitOpError() << "row " << at << " is outside a tile of " << extent << " rows";
+  return success();
+}
+
+/// A part of a view along the last axis but `back` - 1; what stands before that axis may be dynamic in it.
+LogicalResult verify_part(Operation* op, ViewType from, ViewType to, int64_t back, StringRef what) {
+  bool fits = from.getRank() == to.getRank() && from.getElementType() == to.getElementType() &&
+              from.getUnit() == to.getUnit() && from.getRank() - from.getDynamicRank() >= back &&
+              to.getRank() - to.getDynamicRank() >= back;
+  for (int64_t axis = 0; fits && axis < from.getRank(); ++axis) {
+    int64_t has = from.getShape()[axis], takes = to.getShape()[axis];
+    fits = axis == from.getRank() - back ? takes <= has : ShapedType::isDynamic(takes) || takes == has;
+  }
+  if (!fits) return op->emitOpError() << "takes " << what << " of " << from << ", which " << to << " is not";
+  return success();
+}
+
+LogicalResult verify_single(Operation* op, RankedTensorType type) {
+  if (type.getNumElements() == 1) return success();
+  return op->emitOpError() << "is a [1, 1] tile, not " << shape_text(type);
+}
+
 }  // namespace
 
 LogicalResult ProgramOp::verify() {
@@ -256,25 +290,9 @@ LogicalResult StoreOp::verify() {
 }
 LogicalResult ConvertLayoutOp::verify() { return expect(*this, "the result", getTile().getType(), getX().getType()); }
 LogicalResult ColumnsOp::verify() {
-  auto from = getView().getType(), to = getColumns().getType();
-  bool fits = from.getRank() == to.getRank() && from.getElementType() == to.getElementType() &&
-              from.getUnit() == to.getUnit() && !from.getInner().empty() && !to.getInner().empty() &&
-              to.getInner().back() <= from.getInner().back();
-  for (int64_t axis = 0; fits && axis + 1 < from.getRank(); ++axis)
-    fits = ShapedType::isDynamic(to.getShape()[axis]) || to.getShape()[axis] == from.getShape()[axis];
-  if (!fits) return emitOpError() << "takes columns of " << from << ", which " << to << " is not";
-  return success();
+  return verify_part(*this, getView().getType(), getColumns().getType(), 1, "columns");
 }
-LogicalResult RowBlockOp::verify() {
-  auto from = getView().getType(), to = getBlock().getType();
-  bool fits = from.getRank() == to.getRank() && from.getElementType() == to.getElementType() &&
-              from.getUnit() == to.getUnit() && from.getInner().size() == 2 && to.getInner().size() == 2 &&
-              to.getInner()[0] <= from.getInner()[0];
-  for (int64_t axis = 0; fits && axis < from.getRank(); ++axis)
-    fits = axis == from.getRank() - 2 || to.getShape()[axis] == from.getShape()[axis];
-  if (!fits) return emitOpError() << "takes rows of " << from << ", which " << to << " is not";
-  return success();
-}
+LogicalResult RowBlockOp::verify() { return verify_part(*this, getView().getType(), getBlock().getType(), 2, "rows"); }
 LogicalResult ScratchOp::verify() {
   auto view = getView().getType();
   if (view.getDynamicRank() == 0 && view.getRank() > 0 && view.getUnit() == view.getRank() - 1) return success();
@@ -296,29 +314,15 @@ LogicalResult SlotOp::verify() {
   return success();
 }
 
-LogicalResult ConstantOp::verify() {
-  if (getTile().getType().getNumElements() != 1)
-    return emitOpError() << "is a [1, 1] tile, not " << shape_text(getTile().getType());
-  return success();
-}
-LogicalResult SplatOp::verify() {
-  if (getTile().getType().getNumElements() != 1)
-    return emitOpError() << "is a [1, 1] tile, not " << shape_text(getTile().getType());
-  return success();
-}
+LogicalResult ConstantOp::verify() { return verify_single(*this, getTile().getType()); }
+LogicalResult SplatOp::verify() { return verify_single(*this, getTile().getType()); }
 LogicalResult ValidOp::verify() {
   auto size = rows_of(*this, getRows());
   if (failed(size)) return failure();
   return expect(*this, "the result", getTile().getType(), tile_type({*size, 1}, getTile().getType().getElementType()));
 }
-LogicalResult CountOp::verify() {
-  if (failed(rows_of(*this, getRows()))) return failure();
-  return expect(*this, "the result", getTile().getType(), tile_type({1, 1}, getTile().getType().getElementType()));
-}
-LogicalResult IndexOp::verify() {
-  if (failed(rows_of(*this, getRows()))) return failure();
-  return expect(*this, "the result", getTile().getType(), tile_type({1, 1}, getTile().getType().getElementType()));
-}
+LogicalResult CountOp::verify() { return verify_number(*this, getRows(), getTile().getType()); }
+LogicalResult IndexOp::verify() { return verify_number(*this, getRows(), getTile().getType()); }
 LogicalResult NeutralOp::verify() {
   auto size = rows_of(*this, getRows());
   if (failed(size)) return failure();
@@ -350,25 +354,14 @@ LogicalResult TransposeOp::verify() {
 }
 LogicalResult RowOp::verify() {
   auto from = getX().getType();
-  if (getPick() == PickKind::LastValid && failed(rows_of(*this, getRows()))) return failure();
-  if (getPick() != PickKind::LastValid && getRows())
-    return emitOpError() << "takes a rows operand only to find the last valid row";
-  int64_t at = getAt();
-  if (getPick() == PickKind::At && (at < 0 || at >= from.getDimSize(0)))
-    return emitOpError() << "row " << at << " is outside a tile of " << from.getDimSize(0) << " rows";
+  if (failed(verify_pick(*this, getPick(), getRows(), getAt(), from.getDimSize(0)))) return failure();
   return expect(*this, "the result", getTile().getType(), tile_type({1, from.getDimSize(1)}, from.getElementType()));
 }
 LogicalResult PlaceRowOp::verify() {
   auto from = getX().getType(), to = getTile().getType();
-  if (getPick() == PickKind::LastValid && failed(rows_of(*this, getRows()))) return failure();
-  if (getPick() != PickKind::LastValid && getRows())
-    return emitOpError() << "takes a rows operand only to find the last valid row";
   if (from.getDimSize(0) != 1 || from.getDimSize(1) != to.getDimSize(1))
     return emitOpError() << "places one row among rows as long, not " << shape_text(from) << " in " << shape_text(to);
-  int64_t at = getAt();
-  if (getPick() == PickKind::At && (at < 0 || at >= to.getDimSize(0)))
-    return emitOpError() << "row " << at << " is outside a tile of " << to.getDimSize(0) << " rows";
-  return success();
+  return verify_pick(*this, getPick(), getRows(), getAt(), to.getDimSize(0));
 }
 LogicalResult PrevOp::verify() { return verify_start(*this, getFrom().getType(), getTile().getType()); }
 LogicalResult CummaxOp::verify() { return verify_start(*this, getFrom().getType(), getTile().getType()); }

@@ -103,12 +103,7 @@ void KernelEmitter::bind_arguments(ArrayRef<std::string> names) {
       View view;
       view.pointer = function_->getArg(pointer++);
       view.shape = shape;
-      mlir::Type e = shape.getElementType();
-      view.element = e.isF16()         ? b_.getHalfTy()
-                     : e.isBF16()      ? b_.getBFloatTy()
-                     : e.isF32()       ? b_.getFloatTy()
-                     : e.isInteger(64) ? b_.getInt64Ty()
-                                       : static_cast<llvm::Type*>(b_.getInt32Ty());
+      view.element = element_type(shape);
       Ir together = b_.CreatePtrToInt(view.pointer, b_.getInt64Ty());
       for (std::int64_t k = 0; k < shape.getRank(); ++k) {
         Ir s = function_->getArg(stride++);
@@ -303,7 +298,6 @@ void KernelEmitter::emit_block(mlir::Block& block) {
 void KernelEmitter::emit_operation(mlir::Operation* op) {
   if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op)) return emit_for(loop);
   if (auto branch = mlir::dyn_cast<mlir::scf::IfOp>(op)) return emit_if(branch);
-  if (auto c = mlir::dyn_cast<ColumnsOp>(op)) return emit_columns(c);
   if (auto s = mlir::dyn_cast<ScratchOp>(op)) return emit_scratch(s);
   if (emit_index(op)) return;
   if (mlir::isa<LoadOp, LoadRowsOp>(op)) return emit_load(op);

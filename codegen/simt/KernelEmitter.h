@@ -218,8 +218,8 @@ private:
   Ir all_rows_exist(const Memory&, std::int64_t rows);
   SmallVector<Ir> load(const Memory&, const Layout&, std::int64_t rows, std::int64_t columns, int vector);
   void store(const Memory&, const Registers&, std::int64_t rows, std::int64_t columns, int vector);
-  void emit_columns(tile::ColumnsOp);
-  void emit_row_block(tile::RowBlockOp);
+  llvm::Type* element_type(tile::ViewType);
+  void emit_part(mlir::Operation*);
   void emit_scratch(tile::ScratchOp);
   void emit_load(mlir::Operation*);
   static bool is_by_rows(const Memory&);

@@ -32,37 +32,32 @@ KernelEmitter::Memory KernelEmitter::memory_of(const View& view, mlir::ValueRang
   return m;
 }
 
-/// A view of its own that starts at a column.
-void KernelEmitter::emit_columns(ColumnsOp op) {
-  View view = views_[op.getView()];
-  Ir offset = t_.mul(t_.mul(indices_.lookup(op.getAt()), view.strides.back()), bytes_of(view.element));
-  view.pointer = t_.at(view.pointer, offset);
-  view.aligned = b_.CreateAnd(view.aligned, b_.CreateICmpEQ(b_.CreateAnd(offset, t_.i64(15)), t_.i64(0)));
-  view.shape = op.getColumns().getType();
-  views_[op.getColumns()] = view;
+llvm::Type* KernelEmitter::element_type(ViewType view) {
+  mlir::Type e = view.getElementType();
+  if (e.isF16()) return b_.getHalfTy();
+  if (e.isBF16()) return b_.getBFloatTy();
+  if (e.isF32()) return b_.getFloatTy();
+  return e.isInteger(64) ? b_.getInt64Ty() : b_.getInt32Ty();
 }
 
-/// A view of its own that starts at a row of the inner tile.
-void KernelEmitter::emit_row_block(RowBlockOp op) {
-  View view = views_[op.getView()];
-  const std::size_t axis = view.strides.size() - 2;
-  // Rows are a multiple of 16 bytes apart where the view is aligned.
-  view.pointer =
-      t_.at(view.pointer, t_.mul(t_.mul(indices_.lookup(op.getAt()), view.strides[axis]), bytes_of(view.element)));
+/// A view of its own that starts at a column, or at a row of the inner tile.
+void KernelEmitter::emit_part(mlir::Operation* op) {
+  View view = views_[op->getOperand(0)];
+  const std::size_t axis = view.strides.size() - (mlir::isa<ColumnsOp>(op) ? 1 : 2);
+  Ir offset = t_.mul(t_.mul(indices_.lookup(op->getOperand(1)), view.strides[axis]), bytes_of(view.element));
+  view.pointer = t_.at(view.pointer, offset);
+  // Along the other axes steps are a multiple of 16 bytes where the view is aligned.
   if (view.shape.getUnit() == static_cast<std::int64_t>(axis))
-    view.aligned = b_.CreateAnd(
-        view.aligned,
-        b_.CreateICmpEQ(b_.CreateAnd(t_.mul(indices_.lookup(op.getAt()), bytes_of(view.element)), t_.i64(15)),
-                        t_.i64(0)));
-  view.shape = op.getBlock().getType();
-  views_[op.getBlock()] = view;
+    view.aligned = b_.CreateAnd(view.aligned, b_.CreateICmpEQ(b_.CreateAnd(offset, t_.i64(15)), t_.i64(0)));
+  view.shape = mlir::cast<ViewType>(op->getResult(0).getType());
+  views_[op->getResult(0)] = view;
 }
 
 /// A part of the block's arena.
 void KernelEmitter::emit_scratch(ScratchOp op) {
   View view;
   view.shape = op.getView().getType();
-  view.element = b_.getFloatTy();
+  view.element = element_type(view.shape);
   std::int64_t elements = 1;
   for (std::int64_t extent : llvm::reverse(view.shape.getShape())) {
     view.strides.insert(view.strides.begin(), t_.i64(elements));

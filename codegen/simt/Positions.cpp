@@ -108,7 +108,7 @@ bool KernelEmitter::emit_index(mlir::Operation* op) {
     indices_[s.getEnd()] = q.lengths ? border(q, t_.add(n, 1)) : q.rows;
     return true;
   }
-  if (auto r = mlir::dyn_cast<RowBlockOp>(op)) return emit_row_block(r), true;
+  if (mlir::isa<ColumnsOp, RowBlockOp>(op)) return emit_part(op), true;
   if (auto c = mlir::dyn_cast<ChunkOp>(op)) return emit_chunk(c), true;
   if (auto c = mlir::dyn_cast<ChunkBeginOp>(op)) return emit_chunk_begin(c), true;
   if (auto s = mlir::dyn_cast<SlotOp>(op)) {
